@@ -1,0 +1,3 @@
+//! From the trace of a drain to findings: one file per finding code or close family.
+
+pub mod codes;

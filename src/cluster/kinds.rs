@@ -1,0 +1,156 @@
+//! The kinds of objects that are read: one table for files, lists, rights and messages.
+
+use std::fmt;
+
+/// How a kind is named and reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindInfo {
+    /// Kind, such as `Pod`.
+    pub kind: &'static str,
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// API version that is asked for.
+    pub version: &'static str,
+    /// Plural, as in a URL and in a right.
+    pub plural: &'static str,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// Declares the kinds, the snapshot's listing of each, and how an object enters it.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $variant:ident => $field:ident: $object:ident, ($group:literal, $version:literal, $plural:literal, $kind:literal, $namespaced:literal);)*) => {
+        /// A kind of object that is read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind { $($(#[$meta])* $variant,)* }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Kind] = &[$(Kind::$variant,)*];
+
+            /// How it is named and reached.
+            pub const fn info(self) -> KindInfo {
+                match self { $(Kind::$variant => KindInfo { kind: $kind, group: $group, version: $version, plural: $plural, namespaced: $namespaced },)* }
+            }
+        }
+
+        /// What was read of each kind.
+        #[derive(Clone, Debug)]
+        pub struct Listings { $($(#[$meta])* pub $field: super::snapshot::Listing<super::objects::$object>,)* }
+
+        impl Default for Listings {
+            fn default() -> Self {
+                Self { $($field: super::snapshot::Listing::new(Kind::$variant),)* }
+            }
+        }
+
+        impl Listings {
+            /// Adds an object of the kind.
+            ///
+            /// # Errors
+            /// A field of a wrong type, as told by the deserializer.
+            pub fn insert<'de, D: serde::Deserializer<'de>>(&mut self, kind: Kind, object: D) -> Result<(), D::Error> {
+                match kind { $(Kind::$variant => self.$field.insert(serde::Deserialize::deserialize(object)?),)* }
+                Ok(())
+            }
+
+            /// Records what came of reading a part of the kind.
+            pub fn cover(&mut self, kind: Kind, scope: super::snapshot::Scope, outcome: Result<(), super::snapshot::NotRead>) {
+                match kind { $(Kind::$variant => self.$field.cover(scope, outcome),)* }
+            }
+
+            /// Whether anything of the kind was read or tried.
+            pub fn tried(&self, kind: Kind) -> bool {
+                match kind { $(Kind::$variant => self.$field.tried(),)* }
+            }
+
+            /// How many objects of the kind there are.
+            pub fn count(&self, kind: Kind) -> usize {
+                match kind { $(Kind::$variant => self.$field.seen().len(),)* }
+            }
+
+            /// Sorts every listing by namespace and name; of objects given twice the last stays.
+            pub fn settle(&mut self) {
+                $(self.$field.settle();)*
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Nodes.
+    Node => nodes: Node, ("", "v1", "nodes", "Node", false);
+    /// Namespaces.
+    Namespace => namespaces: Namespace, ("", "v1", "namespaces", "Namespace", false);
+    /// Pods.
+    Pod => pods: Pod, ("", "v1", "pods", "Pod", true);
+    /// Deployments.
+    Deployment => deployments: Deployment, ("apps", "v1", "deployments", "Deployment", true);
+    /// ReplicaSets.
+    ReplicaSet => replica_sets: ReplicaSet, ("apps", "v1", "replicasets", "ReplicaSet", true);
+    /// ReplicationControllers.
+    ReplicationController => replication_controllers: ReplicaSet, ("", "v1", "replicationcontrollers", "ReplicationController", true);
+    /// StatefulSets.
+    StatefulSet => stateful_sets: StatefulSet, ("apps", "v1", "statefulsets", "StatefulSet", true);
+    /// DaemonSets.
+    DaemonSet => daemon_sets: DaemonSet, ("apps", "v1", "daemonsets", "DaemonSet", true);
+    /// Jobs.
+    Job => jobs: Job, ("batch", "v1", "jobs", "Job", true);
+    /// Disruption budgets.
+    PodDisruptionBudget => budgets: PodDisruptionBudget, ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true);
+    /// Services.
+    Service => services: Service, ("", "v1", "services", "Service", true);
+    /// EndpointSlices.
+    EndpointSlice => endpoint_slices: EndpointSlice, ("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true);
+    /// Mutating webhook configurations.
+    MutatingWebhookConfiguration => mutating_webhooks: WebhookConfiguration, ("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false);
+    /// Validating webhook configurations.
+    ValidatingWebhookConfiguration => validating_webhooks: WebhookConfiguration, ("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false);
+    /// Registrations of aggregated APIs.
+    ApiService => api_services: ApiService, ("apiregistration.k8s.io", "v1", "apiservices", "APIService", false);
+    /// Custom resource definitions.
+    CustomResourceDefinition => custom_resources: CustomResourceDefinition, ("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
+    /// Leases.
+    Lease => leases: Lease, ("coordination.k8s.io", "v1", "leases", "Lease", true);
+    /// Claims for storage.
+    PersistentVolumeClaim => claims: PersistentVolumeClaim, ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true);
+    /// Volumes.
+    PersistentVolume => volumes: PersistentVolume, ("", "v1", "persistentvolumes", "PersistentVolume", false);
+    /// Quotas.
+    ResourceQuota => quotas: ResourceQuota, ("", "v1", "resourcequotas", "ResourceQuota", true);
+    /// Limit ranges.
+    LimitRange => limit_ranges: LimitRange, ("", "v1", "limitranges", "LimitRange", true);
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.info().plural)
+    }
+}
+
+impl Kind {
+    /// The kind of an object, by its `apiVersion` and `kind`; any served version of a known group counts.
+    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self::ALL.iter().copied().find(|candidate| candidate.info().kind == kind && candidate.info().group == group)
+    }
+
+    /// The resource as kubectl names it, with the group where the plural alone could mean another.
+    pub fn resource(self) -> String {
+        let info = self.info();
+        match info.group {
+            "" | "apps" | "batch" => info.plural.to_owned(),
+            group => format!("{}.{group}", info.plural),
+        }
+    }
+
+    /// The path of its list: of one namespace, or of the cluster.
+    pub fn path(self, namespace: Option<&str>) -> String {
+        let info = self.info();
+        let root = if info.group.is_empty() { format!("/api/{}", info.version) } else { format!("/apis/{}/{}", info.group, info.version) };
+        match namespace.filter(|_| info.namespaced) {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", info.plural),
+            None => format!("{root}/{}", info.plural),
+        }
+    }
+}

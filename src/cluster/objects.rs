@@ -1,0 +1,1105 @@
+//! Kubernetes objects, slim: only the fields that a rule reads.
+//!
+//! Every field follows the JSON encoding of the Kubernetes API. A missing field and a `null` both give the
+//! zero value, as they do in the API server's own decoder; an unknown field is ignored.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+/// Labels, annotations, node selectors: names to values.
+pub type StringMap = BTreeMap<String, String>;
+
+/// Reads `null` as the zero value, as the API server does.
+fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Declares slim object types: each field defaults, and accepts `null`.
+macro_rules! slim {
+    ($($(#[$meta:meta])* struct $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty,)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct $name { $(
+            $(#[$fmeta])*
+            #[serde(deserialize_with = "nullable")]
+            pub $field: $ty,
+        )* }
+    )*};
+}
+
+/// A reference to the object that owns another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// Group and version, such as `apps/v1`.
+    #[serde(deserialize_with = "nullable")]
+    pub api_version: String,
+    /// Kind of the owner.
+    #[serde(deserialize_with = "nullable")]
+    pub kind: String,
+    /// Name of the owner, in the namespace of the owned object or cluster-scoped.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// UID of the owner.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+    /// Whether this owner is the managing controller; at most one is.
+    #[serde(deserialize_with = "nullable")]
+    pub controller: bool,
+}
+
+impl OwnerReference {
+    /// The API group, empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// A point in time; `None` where it is absent or does not parse, as no rule can then use it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Option<Timestamp>);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok())))
+    }
+}
+
+/// Object metadata.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// Name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Namespace; empty for cluster-scoped objects.
+    #[serde(deserialize_with = "nullable")]
+    pub namespace: String,
+    /// UID; empty in files written by hand.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+    /// Labels.
+    #[serde(deserialize_with = "nullable")]
+    pub labels: StringMap,
+    /// Annotations.
+    #[serde(deserialize_with = "nullable")]
+    pub annotations: StringMap,
+    /// Counts the changes of the spec.
+    #[serde(deserialize_with = "nullable")]
+    pub generation: i64,
+    /// When it was created.
+    pub creation_timestamp: Time,
+    /// Set while the object is terminating: when its grace period ends.
+    pub deletion_timestamp: Time,
+    /// What must be removed before a deleted object goes.
+    #[serde(deserialize_with = "nullable")]
+    pub finalizers: Vec<String>,
+    /// Owners.
+    #[serde(deserialize_with = "nullable")]
+    pub owner_references: Vec<OwnerReference>,
+}
+
+impl Meta {
+    /// The managing controller, if any (`k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go`).
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().find(|owner| owner.controller)
+    }
+
+    /// Whether deletion was asked for.
+    pub fn terminating(&self) -> bool {
+        self.deletion_timestamp.0.is_some()
+    }
+}
+
+/// `operator` of a label selector requirement or node selector requirement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub enum SelectorOperator {
+    /// The value is one of the listed.
+    In,
+    /// The key is absent or its value is none of the listed.
+    NotIn,
+    /// The key is present.
+    Exists,
+    /// The key is absent.
+    DoesNotExist,
+    /// Node selectors only: the value is an integer above the listed one.
+    Gt,
+    /// Node selectors only: the value is an integer below the listed one.
+    Lt,
+    /// Anything else, which matches nothing.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// A number or a percentage, such as `2` or `"50%"`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(untagged)]
+pub enum IntOrPercent {
+    /// An absolute number.
+    Int(i64),
+    /// Text; a percentage if it ends with `%`.
+    Text(String),
+}
+
+/// A container port given by number or by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(untagged)]
+pub enum PortRef {
+    /// By number.
+    Number(i64),
+    /// By name.
+    Name(String),
+}
+
+/// A resource quantity as written: text such as `100m` or a bare number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QuantityText(pub String);
+
+impl<'de> Deserialize<'de> for QuantityText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Text(String),
+            Number(serde_json::Number),
+        }
+        Ok(match Form::deserialize(deserializer)? {
+            Form::Text(text) => Self(text),
+            Form::Number(number) => Self(number.to_string()),
+        })
+    }
+}
+
+/// Resource names to quantities.
+pub type ResourceList = BTreeMap<String, QuantityText>;
+
+slim! {
+    /// A label selector. `None` and an empty one mean different things to different rules.
+    #[derive(Eq, PartialOrd, Ord)]
+    struct LabelSelector {
+        /// Labels that must all be equal.
+        match_labels: StringMap,
+        /// Requirements that must all hold.
+        match_expressions: Vec<SelectorRequirement>,
+    }
+
+    /// One requirement of a selector.
+    #[derive(Eq, PartialOrd, Ord)]
+    struct SelectorRequirement {
+        /// Label key, or field name in a node selector's `matchFields`.
+        key: String,
+        /// How to compare.
+        operator: SelectorOperator,
+        /// Values to compare with.
+        values: Vec<String>,
+    }
+
+    /// A pod.
+    struct Pod {
+        /// Metadata.
+        metadata: Meta,
+        /// What it asks for.
+        spec: PodSpec,
+        /// What became of it.
+        status: PodStatus,
+    }
+
+    /// What a pod asks for; also the `spec` of a pod template.
+    struct PodSpec {
+        /// Node it is bound to.
+        node_name: Option<String>,
+        /// Whether it lives in the node's network namespace.
+        host_network: bool,
+        /// Labels its node must have.
+        node_selector: StringMap,
+        /// Affinity rules.
+        affinity: Affinity,
+        /// Taints it tolerates.
+        tolerations: Vec<Toleration>,
+        /// Topology spread constraints.
+        topology_spread_constraints: Vec<TopologySpreadConstraint>,
+        /// Containers.
+        containers: Vec<Container>,
+        /// Init containers, restartable ones (sidecars) among them.
+        init_containers: Vec<Container>,
+        /// Volumes.
+        volumes: Vec<Volume>,
+        /// What the runtime class adds to its requests.
+        overhead: ResourceList,
+        /// Pod-level resources (`spec.resources`), which replace the sum of the containers' where set.
+        resources: ResourceRequirements,
+        /// Dynamic resource claims.
+        resource_claims: Vec<PodResourceClaim>,
+        /// Priority, resolved from the class at creation.
+        priority: Option<i64>,
+        /// Name of its priority class.
+        priority_class_name: Option<String>,
+        /// `Never` keeps it from preempting others.
+        preemption_policy: Option<String>,
+        /// Scheduler; absent or empty means `default-scheduler`.
+        scheduler_name: Option<String>,
+        /// Gates that keep the scheduler from looking at it.
+        scheduling_gates: Vec<SchedulingGate>,
+        /// Service account.
+        service_account_name: Option<String>,
+        /// Runtime class.
+        runtime_class_name: Option<String>,
+        /// Seconds it may take to end; absent means 30.
+        termination_grace_period_seconds: Option<i64>,
+        /// `Always` (also when absent), `OnFailure` or `Never`.
+        restart_policy: Option<String>,
+    }
+
+    /// A gate in front of the scheduler.
+    struct SchedulingGate {
+        /// Name.
+        name: String,
+    }
+
+    /// A pod's use of a dynamic resource claim.
+    struct PodResourceClaim {
+        /// Name within the pod.
+        name: String,
+    }
+
+    /// A container.
+    struct Container {
+        /// Name.
+        name: String,
+        /// Command line, replacing the image's entrypoint.
+        command: Vec<String>,
+        /// Arguments.
+        args: Vec<String>,
+        /// Declared ports.
+        ports: Vec<ContainerPort>,
+        /// Requests and limits.
+        resources: ResourceRequirements,
+        /// `Always` on an init container makes it a sidecar.
+        restart_policy: Option<String>,
+        /// Liveness probe.
+        liveness_probe: Option<Probe>,
+        /// Readiness probe.
+        readiness_probe: Option<Probe>,
+        /// Startup probe.
+        startup_probe: Option<Probe>,
+    }
+
+    /// Requests and limits.
+    struct ResourceRequirements {
+        /// What the scheduler reserves.
+        requests: ResourceList,
+        /// Upper bounds; a request that is not stated equals its limit.
+        limits: ResourceList,
+    }
+
+    /// A declared container port.
+    struct ContainerPort {
+        /// Name.
+        name: String,
+        /// Port in the pod.
+        container_port: i64,
+        /// Port on the node; 0 means none, and equals `container_port` with `hostNetwork`.
+        host_port: i64,
+        /// Address on the node; empty means all.
+        #[serde(rename = "hostIP")]
+        host_ip: String,
+        /// `TCP` (also when empty), `UDP` or `SCTP`.
+        protocol: String,
+    }
+
+    /// A probe; only its network forms bind a meaning here.
+    struct Probe {
+        /// HTTP request.
+        http_get: Option<ProbeTarget>,
+        /// TCP connection.
+        tcp_socket: Option<ProbeTarget>,
+        /// gRPC health check.
+        grpc: Option<ProbeTarget>,
+    }
+
+    /// Where a probe connects to.
+    struct ProbeTarget {
+        /// Host; empty means the pod's address.
+        host: String,
+        /// Port.
+        port: Option<PortRef>,
+    }
+
+    /// A volume; only the kinds that a rule reads.
+    struct Volume {
+        /// Name.
+        name: String,
+        /// Scratch space that ends with the pod.
+        empty_dir: Option<Present>,
+        /// A claim.
+        persistent_volume_claim: Option<ClaimSource>,
+        /// A claim made for this pod.
+        ephemeral: Option<Present>,
+        /// Legacy volume kinds that pin or limit where a pod may run.
+        #[serde(alias = "awsElasticBlockStore", alias = "azureDisk")]
+        gce_persistent_disk: Option<Present>,
+        /// Rados block device.
+        rbd: Option<Present>,
+        /// iSCSI.
+        iscsi: Option<Present>,
+        /// An inline CSI volume.
+        csi: Option<CsiSource>,
+    }
+
+    /// An inline CSI volume.
+    struct CsiSource {
+        /// Driver name.
+        driver: String,
+    }
+
+    /// Something whose presence is all that matters.
+    struct Present {}
+
+    /// A claim named by a volume.
+    struct ClaimSource {
+        /// Name of the claim.
+        claim_name: String,
+    }
+
+    /// Affinity rules of a pod.
+    struct Affinity {
+        /// Affinity to nodes.
+        node_affinity: NodeAffinity,
+        /// Affinity to pods.
+        pod_affinity: PodAffinity,
+        /// Anti-affinity to pods.
+        pod_anti_affinity: PodAffinity,
+    }
+
+    /// Affinity to nodes; the preferred part decides nothing here.
+    struct NodeAffinity {
+        /// What the node must match at scheduling time.
+        required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
+    }
+
+    /// A node selector: terms are ORed.
+    struct NodeSelector {
+        /// Terms.
+        node_selector_terms: Vec<NodeSelectorTerm>,
+    }
+
+    /// One term: all its requirements must hold; a term with none matches nothing.
+    struct NodeSelectorTerm {
+        /// Requirements on labels.
+        match_expressions: Vec<SelectorRequirement>,
+        /// Requirements on fields; only `metadata.name` exists.
+        match_fields: Vec<SelectorRequirement>,
+    }
+
+    /// Affinity or anti-affinity to pods; the preferred part decides nothing here.
+    struct PodAffinity {
+        /// Terms that must all hold at scheduling time.
+        required_during_scheduling_ignored_during_execution: Vec<PodAffinityTerm>,
+    }
+
+    /// One term of affinity to pods.
+    struct PodAffinityTerm {
+        /// Pods meant; absent matches none.
+        label_selector: Option<LabelSelector>,
+        /// Namespaces meant; empty with no selector means the pod's own.
+        namespaces: Vec<String>,
+        /// Namespaces meant, by label; an empty selector means all.
+        namespace_selector: Option<LabelSelector>,
+        /// Node label whose values are the domains.
+        topology_key: String,
+        /// Label keys of the incoming pod merged into the selector as `In`.
+        match_label_keys: Vec<String>,
+        /// Label keys of the incoming pod merged into the selector as `NotIn`.
+        mismatch_label_keys: Vec<String>,
+    }
+
+    /// A tolerated taint.
+    struct Toleration {
+        /// Taint key; empty with `Exists` means every key.
+        key: String,
+        /// `Equal` (also when empty), `Exists`, `Lt` or `Gt`.
+        operator: String,
+        /// Taint value for `Equal`.
+        value: String,
+        /// Effect; empty means all.
+        effect: String,
+    }
+
+    /// A topology spread constraint.
+    struct TopologySpreadConstraint {
+        /// Largest allowed difference between domains.
+        max_skew: i64,
+        /// Node label whose values are the domains.
+        topology_key: String,
+        /// `DoNotSchedule` or `ScheduleAnyway`.
+        when_unsatisfiable: String,
+        /// Pods counted; absent and empty count none.
+        label_selector: Option<LabelSelector>,
+        /// Below this many domains the global minimum is 0.
+        min_domains: Option<i64>,
+        /// `Honor` (also when absent) or `Ignore`.
+        node_affinity_policy: Option<String>,
+        /// `Ignore` (also when absent) or `Honor`.
+        node_taints_policy: Option<String>,
+        /// Label keys of the incoming pod merged into the selector.
+        match_label_keys: Vec<String>,
+    }
+
+    /// What became of a pod.
+    struct PodStatus {
+        /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+        phase: String,
+        /// Conditions.
+        conditions: Vec<Condition>,
+        /// State of the containers.
+        container_statuses: Vec<ContainerStatus>,
+        /// Node the preemptor waits for.
+        nominated_node_name: String,
+        /// Address of the pod.
+        #[serde(rename = "podIP")]
+        pod_ip: String,
+    }
+
+    /// State of a container.
+    struct ContainerStatus {
+        /// Container name.
+        name: String,
+        /// Passing its readiness probe.
+        ready: bool,
+        /// How often it was started again.
+        restart_count: i64,
+        /// Present state.
+        state: ContainerState,
+    }
+
+    /// Present state of a container; only waiting carries a reason that a rule reads.
+    struct ContainerState {
+        /// Why it is not running.
+        waiting: Option<ContainerWaiting>,
+    }
+
+    /// Why a container is not running.
+    struct ContainerWaiting {
+        /// Such as `CrashLoopBackOff`, `ImagePullBackOff`.
+        reason: String,
+    }
+
+    /// A status condition.
+    struct Condition {
+        /// Type.
+        #[serde(rename = "type")]
+        kind: String,
+        /// `True`, `False` or `Unknown`.
+        status: String,
+        /// Machine-readable reason.
+        reason: String,
+        /// Human-readable message; untrusted text.
+        message: String,
+    }
+
+    /// A node.
+    struct Node {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted of it.
+        spec: NodeSpec,
+        /// What it reports.
+        status: NodeStatus,
+    }
+
+    /// What is wanted of a node.
+    struct NodeSpec {
+        /// Cordoned.
+        unschedulable: bool,
+        /// Taints.
+        taints: Vec<Taint>,
+    }
+
+    /// A taint.
+    #[derive(Eq, PartialOrd, Ord, Hash)]
+    struct Taint {
+        /// Key.
+        key: String,
+        /// Value.
+        value: String,
+        /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+        effect: String,
+    }
+
+    /// What a node reports.
+    struct NodeStatus {
+        /// What pods may request in sum.
+        allocatable: ResourceList,
+        /// Conditions, `Ready` among them.
+        conditions: Vec<Condition>,
+        /// Addresses.
+        addresses: Vec<NodeAddress>,
+    }
+
+    /// An address of a node.
+    struct NodeAddress {
+        /// `InternalIP`, `Hostname` and so on.
+        #[serde(rename = "type")]
+        kind: String,
+        /// The address.
+        address: String,
+    }
+
+    /// A namespace.
+    struct Namespace {
+        /// Metadata.
+        metadata: Meta,
+        /// State.
+        status: NamespaceStatus,
+    }
+
+    /// State of a namespace.
+    struct NamespaceStatus {
+        /// `Active` or `Terminating`.
+        phase: String,
+    }
+
+    /// A pod template.
+    struct PodTemplate {
+        /// Labels and annotations of the pods.
+        metadata: Meta,
+        /// Spec of the pods.
+        spec: PodSpec,
+    }
+
+    /// A Deployment.
+    struct Deployment {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: DeploymentSpec,
+        /// What is there.
+        status: WorkloadStatus,
+    }
+
+    /// What is wanted of a Deployment.
+    struct DeploymentSpec {
+        /// Wanted pods; absent means 1.
+        replicas: Option<i64>,
+        /// Pods it owns.
+        selector: LabelSelector,
+        /// Template.
+        template: PodTemplate,
+        /// How a rollout goes.
+        strategy: DeploymentStrategy,
+        /// A paused rollout.
+        paused: bool,
+    }
+
+    /// How a rollout goes.
+    struct DeploymentStrategy {
+        /// `RollingUpdate` (also when empty) or `Recreate`.
+        #[serde(rename = "type")]
+        kind: String,
+    }
+
+    /// Counts that the workload controllers report.
+    struct WorkloadStatus {
+        /// Pods.
+        replicas: i64,
+        /// Ready pods.
+        ready_replicas: i64,
+        /// Generation that the counts belong to.
+        observed_generation: i64,
+    }
+
+    /// A ReplicaSet, or a ReplicationController read as one.
+    struct ReplicaSet {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: ReplicaSetSpec,
+    }
+
+    /// What is wanted of a ReplicaSet.
+    struct ReplicaSetSpec {
+        /// Wanted pods; absent means 1.
+        replicas: Option<i64>,
+        /// Template.
+        template: PodTemplate,
+    }
+
+    /// A StatefulSet.
+    struct StatefulSet {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: StatefulSetSpec,
+    }
+
+    /// What is wanted of a StatefulSet.
+    struct StatefulSetSpec {
+        /// Wanted pods; absent means 1.
+        replicas: Option<i64>,
+        /// Template.
+        template: PodTemplate,
+        /// `OrderedReady` (also when empty) or `Parallel`.
+        pod_management_policy: String,
+        /// Claims made for each pod.
+        volume_claim_templates: Vec<VolumeClaimTemplate>,
+    }
+
+    /// A claim that a StatefulSet makes for each of its pods.
+    struct VolumeClaimTemplate {
+        /// Metadata.
+        metadata: Meta,
+    }
+
+    /// A DaemonSet.
+    struct DaemonSet {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: DaemonSetSpec,
+    }
+
+    /// What is wanted of a DaemonSet.
+    struct DaemonSetSpec {
+        /// Template.
+        template: PodTemplate,
+    }
+
+    /// A Job.
+    struct Job {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: JobSpec,
+        /// What is there.
+        status: JobStatus,
+    }
+
+    /// What is wanted of a Job.
+    struct JobSpec {
+        /// Pods at a time; absent means 1.
+        parallelism: Option<i64>,
+        /// Failures before the Job fails; absent means 6.
+        backoff_limit: Option<i64>,
+        /// Failures allowed per index, which replaces `backoff_limit`.
+        backoff_limit_per_index: Option<i64>,
+        /// `TerminatingOrFailed` (also when absent) or `Failed`.
+        pod_replacement_policy: Option<String>,
+        /// Rules on what a failed pod means.
+        pod_failure_policy: Option<Present>,
+        /// A suspended Job creates nothing.
+        suspend: bool,
+        /// Template.
+        template: PodTemplate,
+    }
+
+    /// What is there of a Job.
+    struct JobStatus {
+        /// Failed pods so far.
+        failed: i64,
+        /// Conditions, `Complete` and `Failed` among them.
+        conditions: Vec<Condition>,
+    }
+
+    /// A disruption budget.
+    struct PodDisruptionBudget {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: PodDisruptionBudgetSpec,
+        /// What the disruption controller computed.
+        status: PodDisruptionBudgetStatus,
+    }
+
+    /// What is wanted of a disruption budget.
+    struct PodDisruptionBudgetSpec {
+        /// Pods meant; absent matches none, empty all of the namespace.
+        selector: Option<LabelSelector>,
+        /// Healthy pods that must remain.
+        min_available: Option<IntOrPercent>,
+        /// Pods that may be missing.
+        max_unavailable: Option<IntOrPercent>,
+        /// `IfHealthyBudget` (also when absent) or `AlwaysAllow`.
+        unhealthy_pod_eviction_policy: Option<String>,
+    }
+
+    /// What the disruption controller computed.
+    struct PodDisruptionBudgetStatus {
+        /// Generation that the numbers belong to.
+        observed_generation: i64,
+        /// Evictions allowed now.
+        disruptions_allowed: i64,
+        /// Healthy pods counted.
+        current_healthy: i64,
+        /// Healthy pods wanted.
+        desired_healthy: i64,
+        /// Pods expected.
+        expected_pods: i64,
+        /// Evicted pods that were not yet seen to go.
+        disrupted_pods: BTreeMap<String, serde_json::Value>,
+        /// Conditions, `DisruptionAllowed` among them.
+        conditions: Vec<Condition>,
+    }
+
+    /// A Service.
+    struct Service {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: ServiceSpec,
+    }
+
+    /// What is wanted of a Service.
+    struct ServiceSpec {
+        /// `ClusterIP` (also when empty), `ExternalName` and so on.
+        #[serde(rename = "type")]
+        kind: String,
+        /// `None` makes it headless.
+        #[serde(rename = "clusterIP")]
+        cluster_ip: String,
+        /// Pods behind it; empty means that somebody else writes its endpoints.
+        selector: StringMap,
+        /// Ports.
+        ports: Vec<ServicePort>,
+        /// Whether pods that are not ready are published too.
+        publish_not_ready_addresses: bool,
+    }
+
+    /// A port of a Service.
+    struct ServicePort {
+        /// Name.
+        name: String,
+        /// Port of the Service.
+        port: i64,
+        /// Port of the pods; absent means the same as `port`.
+        target_port: Option<PortRef>,
+        /// `TCP` (also when empty), `UDP` or `SCTP`.
+        protocol: String,
+    }
+
+    /// An EndpointSlice.
+    struct EndpointSlice {
+        /// Metadata; the label `kubernetes.io/service-name` names the Service.
+        metadata: Meta,
+        /// Endpoints.
+        endpoints: Vec<Endpoint>,
+        /// Ports.
+        ports: Vec<EndpointPort>,
+    }
+
+    /// An endpoint.
+    struct Endpoint {
+        /// Addresses.
+        addresses: Vec<String>,
+        /// State.
+        conditions: EndpointConditions,
+        /// Node it is on.
+        node_name: Option<String>,
+        /// Object behind it.
+        target_ref: Option<TargetRef>,
+    }
+
+    /// State of an endpoint.
+    struct EndpointConditions {
+        /// Absent means ready.
+        ready: Option<bool>,
+    }
+
+    /// A port of an EndpointSlice.
+    struct EndpointPort {
+        /// Name.
+        name: String,
+        /// Number; absent means every port.
+        port: Option<i64>,
+    }
+
+    /// An object behind an endpoint.
+    struct TargetRef {
+        /// Kind.
+        kind: String,
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+    }
+
+    /// A mutating or validating webhook configuration.
+    struct WebhookConfiguration {
+        /// Metadata.
+        metadata: Meta,
+        /// Its webhooks.
+        webhooks: Vec<Webhook>,
+    }
+
+    /// A webhook.
+    struct Webhook {
+        /// Name.
+        name: String,
+        /// Where it is called.
+        client_config: WebhookClientConfig,
+        /// What it is called for.
+        rules: Vec<WebhookRule>,
+        /// `Fail` (also when absent) or `Ignore`.
+        failure_policy: Option<String>,
+        /// Namespaces it is called for.
+        namespace_selector: Option<LabelSelector>,
+        /// Objects it is called for.
+        object_selector: Option<LabelSelector>,
+        /// CEL conditions.
+        match_conditions: Vec<MatchCondition>,
+        /// Seconds that a call may take; absent means 10.
+        timeout_seconds: Option<i64>,
+    }
+
+    /// A CEL condition on a webhook.
+    struct MatchCondition {
+        /// Name.
+        name: String,
+        /// Expression.
+        expression: String,
+    }
+
+    /// Where a webhook is called.
+    struct WebhookClientConfig {
+        /// By a Service.
+        service: Option<ServiceReference>,
+        /// By an address.
+        url: Option<String>,
+    }
+
+    /// A reference to a Service.
+    struct ServiceReference {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+        /// Port; absent means 443.
+        port: Option<i64>,
+    }
+
+    /// What a webhook is called for.
+    struct WebhookRule {
+        /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT` or `*`.
+        operations: Vec<String>,
+        /// API groups, or `*`.
+        api_groups: Vec<String>,
+        /// API versions, or `*`.
+        api_versions: Vec<String>,
+        /// Resources, such as `pods`, `pods/status`, `*/*`.
+        resources: Vec<String>,
+        /// `Cluster`, `Namespaced` or `*` (also when absent).
+        scope: Option<String>,
+    }
+
+    /// A registration of an aggregated API.
+    struct ApiService {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: ApiServiceSpec,
+        /// What is there.
+        status: ApiServiceStatus,
+    }
+
+    /// What is wanted of an aggregated API.
+    struct ApiServiceSpec {
+        /// API group.
+        group: String,
+        /// API version.
+        version: String,
+        /// Service behind it; absent means the API server itself.
+        service: Option<ServiceReference>,
+    }
+
+    /// State of an aggregated API.
+    struct ApiServiceStatus {
+        /// Conditions, `Available` among them.
+        conditions: Vec<Condition>,
+    }
+
+    /// A custom resource definition.
+    struct CustomResourceDefinition {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: CustomResourceDefinitionSpec,
+    }
+
+    /// What is wanted of a custom resource definition.
+    struct CustomResourceDefinitionSpec {
+        /// API group.
+        group: String,
+        /// Names.
+        names: CustomResourceNames,
+        /// Versions.
+        versions: Vec<CustomResourceVersion>,
+        /// How objects are converted between versions.
+        conversion: CustomResourceConversion,
+    }
+
+    /// Names of a custom resource.
+    struct CustomResourceNames {
+        /// Plural, as in a URL.
+        plural: String,
+        /// Kind.
+        kind: String,
+    }
+
+    /// A version of a custom resource.
+    struct CustomResourceVersion {
+        /// Name.
+        name: String,
+        /// Whether it is served.
+        served: bool,
+        /// Whether objects are stored in it.
+        storage: bool,
+        /// Subresources.
+        subresources: CustomResourceSubresources,
+    }
+
+    /// Subresources of a version.
+    struct CustomResourceSubresources {
+        /// The scale subresource.
+        scale: Option<Present>,
+    }
+
+    /// How custom objects are converted.
+    struct CustomResourceConversion {
+        /// `None` or `Webhook`.
+        strategy: String,
+        /// The webhook.
+        webhook: Option<ConversionWebhook>,
+    }
+
+    /// A conversion webhook.
+    struct ConversionWebhook {
+        /// Where it is called.
+        client_config: WebhookClientConfig,
+    }
+
+    /// A lease.
+    struct Lease {
+        /// Metadata.
+        metadata: Meta,
+        /// Record of the election.
+        spec: LeaseSpec,
+    }
+
+    /// Record of an election.
+    struct LeaseSpec {
+        /// Who holds it; empty means released.
+        holder_identity: String,
+        /// Seconds that a standby waits after the last renewal it saw.
+        lease_duration_seconds: i64,
+        /// How often it moved.
+        lease_transitions: i64,
+        /// Last renewal.
+        renew_time: Time,
+    }
+
+    /// A claim for storage.
+    struct PersistentVolumeClaim {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: PersistentVolumeClaimSpec,
+        /// What is there.
+        status: PersistentVolumeClaimStatus,
+    }
+
+    /// What is wanted of a claim.
+    struct PersistentVolumeClaimSpec {
+        /// Bound volume.
+        volume_name: String,
+        /// Access modes.
+        access_modes: Vec<String>,
+        /// Storage class.
+        storage_class_name: Option<String>,
+    }
+
+    /// State of a claim.
+    struct PersistentVolumeClaimStatus {
+        /// `Pending`, `Bound` or `Lost`.
+        phase: String,
+    }
+
+    /// A volume.
+    struct PersistentVolume {
+        /// Metadata.
+        metadata: Meta,
+        /// What it is.
+        spec: PersistentVolumeSpec,
+    }
+
+    /// What a volume is.
+    struct PersistentVolumeSpec {
+        /// Nodes that reach it.
+        node_affinity: VolumeNodeAffinity,
+    }
+
+    /// Nodes that reach a volume.
+    struct VolumeNodeAffinity {
+        /// Required terms.
+        required: Option<NodeSelector>,
+    }
+
+    /// A quota.
+    struct ResourceQuota {
+        /// Metadata.
+        metadata: Meta,
+    }
+
+    /// A limit range.
+    struct LimitRange {
+        /// Metadata.
+        metadata: Meta,
+    }
+
+    /// An autoscaler of a workload.
+    struct HorizontalPodAutoscaler {
+        /// Metadata.
+        metadata: Meta,
+    }
+}
+
+impl Pod {
+    /// Whether a condition has the given status.
+    fn condition(&self, kind: &str) -> bool {
+        self.status.conditions.iter().any(|condition| condition.kind == kind && condition.status == "True")
+    }
+
+    /// The Ready condition is True (`k8s.io/kubernetes/pkg/api/v1/pod/util.go`, IsPodReady).
+    pub fn ready(&self) -> bool {
+        self.condition("Ready")
+    }
+
+    /// `Succeeded` or `Failed`.
+    pub fn finished(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Static pods are mirrored by the kubelet; the annotation tells.
+    pub fn mirror(&self) -> bool {
+        self.metadata.annotations.contains_key("kubernetes.io/config.mirror")
+    }
+
+    /// The node it is bound to.
+    pub fn node(&self) -> Option<&str> {
+        self.spec.node_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// `namespace/name`.
+    pub fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl Node {
+    /// The Ready condition is True.
+    pub fn ready(&self) -> bool {
+        self.status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True")
+    }
+}
