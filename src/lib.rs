@@ -5,5 +5,6 @@
 //! help of [`gpustack`]'s catalogue, and [`report`] prints them. [`commands`] tie these together for [`cli`].
 
 pub mod cluster;
+pub mod kubernetes;
 pub mod checks;
 pub mod report;

@@ -1,0 +1,6 @@
+//! Rules of Kubernetes as pure functions of a snapshot.
+
+pub mod host_ports;
+pub mod quantity;
+pub mod scheduling;
+pub mod selectors;

@@ -1,0 +1,1 @@
+//! Resource quantities (`k8s.io/apimachinery/pkg/api/resource/quantity.go`).
