@@ -1,6 +1,10 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
+pub mod disruption;
+pub mod drain;
+pub mod eviction;
 pub mod host_ports;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
+pub mod workloads;
