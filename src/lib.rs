@@ -6,4 +6,6 @@
 
 pub mod cluster;
 pub mod checks;
+pub mod gpustack;
+pub mod kubernetes;
 pub mod report;

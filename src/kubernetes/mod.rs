@@ -1,0 +1,6 @@
+//! Rules of Kubernetes as pure functions of a snapshot.
+
+pub mod admission;
+pub mod endpoints;
+pub mod leases;
+pub mod selectors;
