@@ -7,4 +7,6 @@
 pub mod cluster;
 pub mod kubernetes;
 pub mod checks;
+pub mod gpustack;
+pub mod kubernetes;
 pub mod report;

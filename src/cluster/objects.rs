@@ -850,6 +850,8 @@ slim! {
         object_selector: Option<LabelSelector>,
         /// CEL conditions.
         match_conditions: Vec<MatchCondition>,
+        /// `Equivalent` (also when absent) or `Exact`.
+        match_policy: Option<String>,
         /// Seconds that a call may take; absent means 10.
         timeout_seconds: Option<i64>,
     }

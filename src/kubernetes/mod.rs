@@ -1,9 +1,12 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
+pub mod admission;
 pub mod disruption;
 pub mod drain;
+pub mod endpoints;
 pub mod eviction;
 pub mod host_ports;
+pub mod leases;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
