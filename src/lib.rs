@@ -4,9 +4,9 @@
 //! functions of it, [`simulation`] plays a drain by those rules, [`checks`] turn the trace into findings with the
 //! help of [`gpustack`]'s catalogue, and [`report`] prints them. [`commands`] tie these together for [`cli`].
 
-pub mod cluster;
-pub mod kubernetes;
 pub mod checks;
+pub mod cluster;
 pub mod gpustack;
 pub mod kubernetes;
 pub mod report;
+pub mod simulation;

@@ -164,15 +164,6 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-impl std::fmt::Display for IntOrPercent {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Int(number) => number.fmt(formatter),
-            Self::Text(text) => formatter.write_str(text),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -107,6 +107,11 @@ impl<'a> NodeState<'a> {
     pub fn cordon(&mut self) {
         self.cordoned = true;
     }
+
+    /// Uncordons it.
+    pub fn uncordon(&mut self) {
+        self.cordoned = false;
+    }
 }
 
 /// Which pods are on which nodes. Cheap to clone: nodes are shared until changed.
@@ -174,6 +179,11 @@ impl<'a> Placement<'a> {
     /// Cordons a node.
     pub fn cordon(&mut self, node: usize) {
         self.change(node, NodeState::cordon);
+    }
+
+    /// Uncordons a node.
+    pub fn uncordon(&mut self, node: usize) {
+        self.change(node, NodeState::uncordon);
     }
 }
 

@@ -1,0 +1,117 @@
+//! Leaders on the drained nodes: `leader-moves`; [`crate::checks::workloads`] raises `leader-without-standby`.
+
+use crate::cluster::objects::{Lease, Pod};
+use crate::kubernetes::leases::{self, Holder, HolderForm};
+use crate::report::document::LeaderRow;
+use crate::report::finding::{Certainty, Finding, Remedy, Severity};
+use crate::simulation::state::Old;
+
+use super::codes::Code;
+use super::{Context, finding, listed, object};
+
+/// A leader on a drained node.
+#[derive(Clone, Debug)]
+pub struct Leader {
+    /// The row of the document.
+    pub row: LeaderRow,
+    /// The candidate that leads.
+    pub candidate: usize,
+}
+
+struct Rule {
+    form: HolderForm,
+    released: bool,
+    duration: i64,
+    retry: i64,
+}
+
+/// The leaders that the drain ends.
+pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
+    let trace = context.trace;
+    let mut found = Vec::new();
+    for lease in context.snapshot.leases.seen() {
+        let rule = rule(context, lease);
+        // Without a rule of its own a lease counts where its holder is a pod of the same namespace.
+        let candidate = |pod: &Pod| pod.metadata.namespace == lease.metadata.namespace;
+        let holder = match leases::holder(context.snapshot, lease, rule.form, &candidate) {
+            Holder::Pod(pod) => Some(pod),
+            Holder::Node(_, pod) => pod,
+            Holder::Released | Holder::Unmatched(_) | Holder::Unknown(_) => None,
+        };
+        let Some(index) = holder.and_then(|pod| trace.cast.candidate_of(pod)) else { continue };
+        let entry = &trace.cast.candidates[index];
+        let leaves = trace.ends.iter().any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
+        if !leaves || !trace.cast.removed(entry) {
+            continue;
+        }
+        let successors: Vec<String> = entry
+            .workload
+            .map(|workload| trace.cast.workloads[workload].staying.iter().filter(|pod| pod.status.phase == "Running"))
+            .into_iter()
+            .flatten()
+            .map(|pod| pod.metadata.name.clone())
+            .collect();
+        let seconds = |value: i64| u32::try_from(value.max(0)).unwrap_or(u32::MAX);
+        let gap = if rule.released { [0, seconds(rule.retry)] } else { [seconds(rule.duration), seconds(rule.duration + rule.retry)] };
+        found.push(Leader {
+            row: LeaderRow {
+                lease: lease.metadata.name.clone(),
+                namespace: lease.metadata.namespace.clone(),
+                holder: entry.pod.metadata.name.clone(),
+                successors,
+                gap_seconds: gap,
+            },
+            candidate: index,
+        });
+    }
+    found
+}
+
+/// How the lease's election works: by the catalogue, else the client library's defaults without a release.
+fn rule(context: &Context<'_>, lease: &Lease) -> Rule {
+    let known = context.install.and_then(|install| {
+        install
+            .components
+            .iter()
+            .flat_map(|(id, deployment)| id.elections(deployment))
+            .find(|election| election.lease == lease.metadata.name && election.namespace == lease.metadata.namespace)
+    });
+    match known {
+        Some(election) => Rule {
+            form: election.holder,
+            released: election.released_on_exit,
+            duration: election.duration_seconds,
+            retry: election.retry_seconds,
+        },
+        None => Rule { form: HolderForm::Unknown, released: false, duration: lease.spec.lease_duration_seconds, retry: 2 },
+    }
+}
+
+/// Leaders that move to a running standby.
+pub fn moving(context: &Context<'_>) -> Vec<Finding> {
+    leaders(context)
+        .into_iter()
+        .filter(|leader| !leader.row.successors.is_empty())
+        .map(|leader| {
+            let row = leader.row;
+            let [shortest, longest] = row.gap_seconds;
+            let node = context.trace.cast.node_name(context.trace.cast.candidates[leader.candidate].turn);
+            let mut item = finding(
+                Code::LeaderMoves,
+                Severity::Info,
+                Certainty::Certain,
+                object("Lease", &row.namespace, &row.lease),
+                format!("the leader moves from {} to {}, after {shortest} to {longest} s", row.holder, listed(&row.successors)),
+            );
+            item.node = Some(node.to_owned());
+            item.evidence = vec![format!("{} holds the lease, on {node}", row.holder)];
+            item.consequence = "nothing is reconciled in between; what is served stays served".to_owned();
+            item.remedy = Remedy {
+                text: "nothing; to watch it:".to_owned(),
+                command: Some(context.kubectl.line(["get", "lease", &row.lease, "-n", &row.namespace, "-w"])),
+                values_key: None,
+            };
+            item
+        })
+        .collect()
+}

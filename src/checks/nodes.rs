@@ -1,0 +1,111 @@
+//! `drain-refused`, `node-already-cordoned`, `another-node-cordoned`, `install-not-found`.
+
+use std::collections::BTreeMap;
+
+use crate::kubernetes::drain::{Filtered, Refusal};
+use crate::report::finding::{Certainty, Finding, Remedy, Severity};
+
+use super::codes::Code;
+use super::{Context, finding, listed, object};
+
+/// Nodes that kubectl's filters refuse.
+pub fn refused(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut found = Vec::new();
+    for turn in 0..trace.cast.nodes.len() {
+        let reached = trace.paths(|end| end.ended.len() > turn);
+        let mut reasons: BTreeMap<Refusal, Vec<String>> = BTreeMap::new();
+        for candidate in trace.cast.candidates.iter().filter(|candidate| candidate.turn == turn) {
+            if let Filtered::Refuse(reason) = candidate.filtered {
+                reasons.entry(reason).or_default().push(format!("{}/{}", candidate.pod.metadata.namespace, candidate.pod.metadata.name));
+            }
+        }
+        let Some((severity, certainty)) = super::graded(reached, Severity::Unsafe, Severity::AtRisk) else { continue };
+        if reasons.is_empty() {
+            continue;
+        }
+        let node = trace.cast.node_name(turn);
+        let flags: Vec<&str> = reasons.keys().map(|reason| reason.flag()).collect();
+        let mut item = finding(
+            if reasons.contains_key(&Refusal::OrphanedDaemonSet) { Code::OrphanedDaemonSetPod } else { Code::DrainRefused },
+            severity,
+            certainty,
+            object("Node", "", node),
+            format!(
+                "kubectl refuses to drain {node}: {}",
+                reasons.iter().map(|(reason, pods)| format!("cannot delete {}: {}", reason.words(), listed(pods))).collect::<Vec<_>>().join("; ")
+            ),
+        );
+        item.node = Some(node.to_owned());
+        item.evidence = reasons.iter().map(|(reason, pods)| format!("{}: {}", reason.words(), pods.join(", "))).collect();
+        item.consequence = format!("{node} is cordoned and nothing on it is evicted");
+        let mut dedup = flags.clone();
+        dedup.sort_unstable();
+        dedup.dedup();
+        item.remedy = Remedy {
+            text: format!(
+                "add {} once you know that these pods may go{}",
+                dedup.join(" "),
+                if dedup.contains(&"--force") { " for good: nothing recreates them" } else { "" }
+            ),
+            command: None,
+            values_key: None,
+        };
+        if item.code == Code::OrphanedDaemonSetPod && reasons.len() > 1 {
+            let mut refused = item.clone();
+            refused.code = Code::DrainRefused;
+            found.push(refused);
+        }
+        found.push(item);
+    }
+    found
+}
+
+/// Nodes that were cordoned before.
+pub fn cordoned(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut found = Vec::new();
+    for (index, state) in trace.cast.placement.nodes().iter().enumerate() {
+        let node = state.node();
+        if !node.spec.unschedulable {
+            continue;
+        }
+        let name = &node.metadata.name;
+        let drained = trace.cast.nodes.contains(&index);
+        let (code, message) = if drained {
+            (Code::NodeAlreadyCordoned, format!("{name} was cordoned before this drain"))
+        } else {
+            (Code::AnotherNodeCordoned, format!("{name} is cordoned too: it takes no replacement"))
+        };
+        let mut item = finding(code, Severity::Info, Certainty::Certain, object("Node", "", name), message);
+        item.node = Some(name.clone());
+        item.evidence = vec!["spec.unschedulable is true".to_owned()];
+        item.consequence =
+            if drained { "somebody may be at work on it".to_owned() } else { "one node less to land on; where it counts as an empty domain, a hard spread refuses more".to_owned() };
+        item.remedy = Remedy {
+            text: "if its maintenance is over, uncordon it".to_owned(),
+            command: Some(context.kubectl.line(["uncordon", name])),
+            values_key: None,
+        };
+        found.push(item);
+    }
+    found
+}
+
+/// A cluster without GPUStack.
+pub fn no_install(context: &Context<'_>) -> Vec<Finding> {
+    if context.install.is_some() {
+        return Vec::new();
+    }
+    let mut item = finding(
+        Code::InstallNotFound,
+        Severity::Info,
+        Certainty::Certain,
+        object("Release", "", "gpustack-operator"),
+        "no GPUStack install was found: only the general rules apply",
+    );
+    item.evidence = vec!["no Deployment carries the labels of the operator chart".to_owned()];
+    item.consequence = "nothing is said about GPUStack's components".to_owned();
+    item.remedy = Remedy { text: "if there is one, name it with --release and -n".to_owned(), command: None, values_key: None };
+    vec![item]
+}

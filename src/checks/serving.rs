@@ -1,0 +1,399 @@
+//! What stops being answered: `webhook-unserved`, `webhook-deadlock`, `webhook-blocks-eviction`, `apiservice-unserved`,
+//! `conversion-webhook-unserved`, `service-unserved`.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::objects::Webhook;
+use crate::gpustack::install::is_kueue_or_worker_service;
+use crate::kubernetes::admission;
+use crate::report::document::{ServedKind, UnservedRow, Until};
+use crate::report::finding::{Certainty, Finding, Remedy, Severity};
+use crate::simulation::state::{Old, Progress, State};
+use crate::simulation::trace::{Paths, Trace};
+
+use super::codes::Code;
+use super::{Context, count, finding, graded, listed, object};
+
+/// How something stops being served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Until when, on the worst path.
+    pub until: Until,
+    /// On how many paths there is a moment without an answer.
+    pub gap: Paths,
+    /// On how many paths it is not served again by a replacement that certainly runs off the drained nodes.
+    pub lasting: Paths,
+    /// Whether it refuses what would serve it again.
+    pub deadlock: bool,
+}
+
+/// How the drain takes something served; `None` where it stays served, or that cannot be told.
+pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
+    let entry = &trace.cast.served[served];
+    if entry.unknown.is_some() {
+        return None;
+    }
+    if entry.broken.is_some() || entry.before() == 0 {
+        return Some(Loss { until: Until::Already, gap: Paths::All, lasting: Paths::None, deadlock: false });
+    }
+    let gone = |end: &State<'_>, possible: bool| {
+        let low = end.served_lows[served];
+        (if possible { low.possible } else { low.certain }) == 0
+    };
+    if trace.paths(|end| gone(end, true)) == Paths::None {
+        return None;
+    }
+    let certain = trace.paths(|end| gone(end, false)) == Paths::All;
+    let until = trace.ends.iter().filter(|end| gone(end, true)).map(|end| until(trace, end, served)).max().unwrap_or(Until::ReplacementReady);
+    let lasting = trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0);
+    let deadlock = trace.ends.iter().any(|end| deadlocked(trace, end, served));
+    Some(Loss { until, gap: if certain { Paths::All } else { Paths::Some }, lasting, deadlock })
+}
+
+/// Endpoints at the end that certainly stay: on nodes that are not drained.
+fn sure_endpoints(trace: &Trace<'_>, end: &State<'_>, served: usize) -> i64 {
+    let returning = end.new.iter().filter(|new| trace.cast.served[served].sets[new.set] && trace.returns(new) && end.ready(&trace.cast, new)).count();
+    end.endpoints(&trace.cast, served, false) - count(returning)
+}
+
+fn until(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Until {
+    if end.endpoints(&trace.cast, served, false) > 0 {
+        return Until::ReplacementReady;
+    }
+    if deadlocked(trace, end, served) {
+        return Until::Never;
+    }
+    let back = end.new.iter().enumerate().filter(|(_, new)| trace.cast.served[served].sets[new.set] && trace.cast.sets[new.set].becomes_ready).any(
+        |(index, new)| match new.progress {
+            Progress::Pending => trace.placeable_after_uncordon(end, index),
+            Progress::Gated => true,
+            Progress::NotCreated | Progress::Placed { .. } => false,
+        },
+    );
+    if back { Until::Uncordon } else { Until::Never }
+}
+
+/// Whether a replacement that would serve again is refused, directly or through others, by what it would serve.
+fn deadlocked(trace: &Trace<'_>, end: &State<'_>, served: usize) -> bool {
+    if end.endpoints(&trace.cast, served, false) > 0 {
+        return false;
+    }
+    end.new.iter().any(|new| {
+        trace.cast.served[served].sets[new.set]
+            && new.progress == Progress::NotCreated
+            && trace.cast.sets[new.set].create_hooks.iter().any(|(hook, _)| {
+                end.down(&trace.cast, *hook)
+                    && trace.cast.hooks[*hook].served.is_some_and(|other| other == served || waits_for(trace, end, other, served))
+            })
+    })
+}
+
+/// Whether what serves `other` waits for what serves `served`.
+fn waits_for(trace: &Trace<'_>, end: &State<'_>, other: usize, served: usize) -> bool {
+    end.new.iter().any(|new| {
+        trace.cast.served[other].sets[new.set]
+            && new.progress == Progress::NotCreated
+            && trace.cast.sets[new.set].create_hooks.iter().any(|(hook, _)| trace.cast.hooks[*hook].served == Some(served))
+    })
+}
+
+/// The severity of a loss by the table: `briefly` for what may not be missing even for a moment.
+fn severity(loss: &Loss, briefly: bool) -> (Severity, Certainty) {
+    let certainty = loss.gap.certainty().unwrap_or(Certainty::Possible);
+    if loss.until == Until::Already {
+        return (Severity::Info, Certainty::Certain);
+    }
+    if briefly {
+        return graded(loss.gap, Severity::Unsafe, Severity::AtRisk).unwrap_or((Severity::Info, certainty));
+    }
+    match (loss.lasting, loss.gap) {
+        (Paths::All, _) => (Severity::Unsafe, Certainty::Certain),
+        (Paths::Some, _) => (Severity::AtRisk, Certainty::Possible),
+        (Paths::None, Paths::All) => (Severity::AtRisk, Certainty::Certain),
+        _ => (Severity::Info, Certainty::Possible),
+    }
+}
+
+fn when(loss: &Loss) -> &'static str {
+    match loss.until {
+        Until::Already => "already, before the drain",
+        Until::ReplacementReady => "until a replacement is Ready",
+        Until::Uncordon => "until the uncordon",
+        Until::Never => "for ever, unless somebody acts",
+    }
+}
+
+fn verb(loss: &Loss) -> &'static str {
+    if loss.gap == Paths::All { "has" } else { "may have" }
+}
+
+/// Webhooks by what serves them.
+fn by_service(context: &Context<'_>) -> BTreeMap<usize, Vec<usize>> {
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, hook) in context.trace.cast.hooks.iter().enumerate() {
+        if let Some(served) = hook.served {
+            groups.entry(served).or_default().push(index);
+        }
+    }
+    groups
+}
+
+fn service_name(context: &Context<'_>, served: usize) -> String {
+    let entry = &context.trace.cast.served[served];
+    format!("{}/{}", entry.namespace, entry.name)
+}
+
+/// Whether the Service belongs to the install's Kueue or worker.
+fn ours(context: &Context<'_>, served: usize) -> bool {
+    let entry = &context.trace.cast.served[served];
+    context.install.is_some_and(|install| is_kueue_or_worker_service(context.snapshot, install, &entry.namespace, &entry.name))
+}
+
+fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
+    let trace = context.trace;
+    let entry = &trace.cast.served[served];
+    let mut evidence: Vec<String> = entry
+        .candidates
+        .iter()
+        .map(|candidate| {
+            let candidate = &trace.cast.candidates[*candidate];
+            format!("endpoint {} on {}, which is drained", candidate.pod.metadata.name, trace.cast.node_name(candidate.turn))
+        })
+        .collect();
+    evidence.extend(entry.others.iter().map(|node| if node.is_empty() { "another endpoint".to_owned() } else { format!("another endpoint on {node}") }));
+    if let Some(why) = &entry.broken {
+        evidence.push(why.clone());
+    }
+    if evidence.is_empty() {
+        evidence.push("no ready endpoint".to_owned());
+    }
+    evidence
+}
+
+/// What gives a Service a second endpoint elsewhere.
+fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
+    let trace = context.trace;
+    let entry = &trace.cast.served[served];
+    let workload = entry.candidates.iter().find_map(|candidate| trace.cast.candidates[*candidate].workload).map(|index| &trace.cast.workloads[index]);
+    let Some(workload) = workload else {
+        return Remedy {
+            text: "see who should answer".to_owned(),
+            command: Some(context.kubectl.line(["get", "endpointslices", "-n", &entry.namespace, "-l", &format!("kubernetes.io/service-name={}", entry.name)])),
+            values_key: None,
+        };
+    };
+    let key = &workload.key;
+    let replicas = workload.wanted.unwrap_or(1) + 1;
+    let values_key = context
+        .component(&key.kind, &key.namespace, &key.name)
+        .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas.max(2)).ok()?));
+    Remedy {
+        text: format!("run a replica of {} on another node before the drain, in your values and for good; or now:", key.name),
+        command: Some(context.kubectl.line(["scale", &format!("{}/{}", key.kind.to_lowercase(), key.name), "-n", &key.namespace, &format!("--replicas={replicas}")])),
+        values_key,
+    }
+}
+
+/// Admission webhooks.
+pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut found = Vec::new();
+    for (served, hooks) in by_service(context) {
+        let Some(loss) = loss(trace, served) else { continue };
+        let (closed, open): (Vec<usize>, Vec<usize>) = hooks.iter().partition(|hook| admission::fails_closed(trace.cast.hooks[**hook].configured.webhook));
+        let briefly = !closed.is_empty()
+            && (ours(context, served) || closed.iter().any(|hook| admission::covers_pods(context.snapshot, trace.cast.hooks[*hook].configured.webhook)));
+        let (severity, certainty) = if closed.is_empty() { (Severity::Info, severity(&loss, false).1) } else { severity(&loss, briefly) };
+        let name = service_name(context, served);
+        let entry = &trace.cast.served[served];
+        let called: Vec<&Webhook> = if closed.is_empty() { &open } else { &closed }.iter().map(|hook| trace.cast.hooks[*hook].configured.webhook).collect();
+        let blast = admission::blast(context.snapshot, &called);
+        let mut configurations: Vec<String> = hooks.iter().map(|hook| trace.cast.hooks[*hook].configured.configuration.metadata.name.clone()).collect();
+        configurations.dedup();
+        let mut item = finding(
+            Code::WebhookUnserved,
+            severity,
+            certainty,
+            object("Service", &entry.namespace, &entry.name),
+            format!("the webhooks of {} {} no ready endpoint, {}", listed(&configurations), verb(&loss), when(&loss)),
+        );
+        item.node = entry.candidates.first().map(|candidate| trace.cast.node_name(trace.cast.candidates[*candidate].turn).to_owned());
+        item.evidence = nodes_of_backends(context, served);
+        item.consequence = if closed.is_empty() {
+            "failurePolicy is Ignore: requests wait for the timeout and pass unchecked and unchanged".to_owned()
+        } else {
+            format!("the API server refuses meanwhile: {}", blast.join("; "))
+        };
+        item.remedy = more_replicas(context, served);
+        if loss.deadlock {
+            let mut deadlock = item.clone();
+            deadlock.code = Code::WebhookDeadlock;
+            deadlock.message = format!("{name} refuses the creation of the very pods that would serve it again");
+            found.push(deadlock);
+        }
+        found.push(item);
+    }
+    found
+}
+
+/// Webhooks that are called for the evictions themselves.
+pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, candidate) in trace.cast.candidates.iter().enumerate() {
+        for (hook, _) in &candidate.eviction_hooks {
+            if trace.ends.iter().any(|end| matches!(end.old[index], Old::Failed(_))) {
+                groups.entry(*hook).or_default().push(index);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (hook, pods) in groups {
+        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))) );
+        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else { continue };
+        let configured = &trace.cast.hooks[hook].configured;
+        let names: Vec<String> = pods.iter().map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone()).collect();
+        let mut item = finding(
+            Code::WebhookBlocksEviction,
+            severity,
+            certainty,
+            object(configured.kind(), "", &configured.configuration.metadata.name),
+            format!("the drain fails: webhook {} is called for evictions, and nobody answers it", configured.webhook.name),
+        );
+        item.node = Some(trace.cast.node_name(trace.cast.candidates[pods[0]].turn).to_owned());
+        item.evidence = vec![format!("evictions refused with 500: {}", listed(&names))];
+        item.consequence = "kubectl gives these pods up; they stay on the cordoned node".to_owned();
+        item.remedy = match trace.cast.hooks[hook].served {
+            Some(served) => more_replicas(context, served),
+            None => Remedy { text: "give the webhook an endpoint".to_owned(), ..Remedy::default() },
+        };
+        found.push(item);
+    }
+    found
+}
+
+/// Aggregated APIs; one finding per Service.
+pub fn api_services(context: &Context<'_>) -> Vec<Finding> {
+    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (api, served) in &context.trace.cast.apis {
+        groups.entry(*served).or_default().push(api.metadata.name.clone());
+    }
+    let mut found = Vec::new();
+    for (served, names) in groups {
+        if let Some(loss) = loss(context.trace, served) {
+            found.push(lost(
+                context,
+                served,
+                &loss,
+                Code::ApiServiceUnserved,
+                &names,
+                "the aggregated API",
+                "requests to it get 503, discovery reports errors, and namespaces cannot finish terminating",
+            ));
+        }
+    }
+    found
+}
+
+/// Conversion webhooks; one finding per Service.
+pub fn conversions(context: &Context<'_>) -> Vec<Finding> {
+    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (definition, served) in &context.trace.cast.conversions {
+        groups.entry(*served).or_default().push(definition.metadata.name.clone());
+    }
+    let mut found = Vec::new();
+    for (served, names) in groups {
+        if let Some(loss) = loss(context.trace, served) {
+            found.push(lost(
+                context,
+                served,
+                &loss,
+                Code::ConversionWebhookUnserved,
+                &names,
+                "the conversion webhook of",
+                "objects stored in another version than the one asked for can be neither read nor written",
+            ));
+        }
+    }
+    found
+}
+
+fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[String], what: &str, consequence: &str) -> Finding {
+    let entry = &context.trace.cast.served[served];
+    let (severity, certainty) = severity(loss, ours(context, served));
+    let mut item = finding(
+        code,
+        severity,
+        certainty,
+        object("Service", &entry.namespace, &entry.name),
+        format!("{what} {} {} no ready endpoint, {}", listed(names), verb(loss), when(loss)),
+    );
+    item.node = entry.candidates.first().map(|candidate| context.trace.cast.node_name(context.trace.cast.candidates[*candidate].turn).to_owned());
+    item.evidence = nodes_of_backends(context, served);
+    item.consequence = consequence.to_owned();
+    item.remedy = more_replicas(context, served);
+    item
+}
+
+/// Plain Services: information only.
+pub fn services(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut found = Vec::new();
+    for served in trace.cast.plain_services.iter().copied() {
+        let Some(loss) = loss(trace, served).filter(|loss| loss.until != Until::Already) else { continue };
+        let entry = &trace.cast.served[served];
+        let mut item = finding(
+            Code::ServiceUnserved,
+            Severity::Info,
+            loss.gap.certainty().unwrap_or(Certainty::Possible),
+            object("Service", &entry.namespace, &entry.name),
+            format!("Service {} {} no ready endpoint, {}", entry.name, verb(&loss), when(&loss)),
+        );
+        item.evidence = nodes_of_backends(context, served);
+        item.consequence = "connections to it are refused meanwhile".to_owned();
+        item.remedy = more_replicas(context, served);
+        found.push(item);
+    }
+    found
+}
+
+/// The rows of the document: one per webhook configuration, APIService, custom resource and Service.
+pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
+    let trace = context.trace;
+    let mut rows = Vec::new();
+    let mut push = |what, name: &str, served: usize, blast: Vec<String>| {
+        let Some(loss) = loss(trace, served) else { return };
+        rows.push(UnservedRow {
+            what,
+            name: name.to_owned(),
+            service: Some(service_name(context, served)),
+            until: loss.until,
+            deadlock: loss.deadlock,
+            certainty: loss.gap.certainty().unwrap_or(Certainty::Possible),
+            blast,
+        });
+    };
+    let mut configurations: BTreeMap<(String, bool, usize), Vec<&Webhook>> = BTreeMap::new();
+    for hook in &trace.cast.hooks {
+        if let Some(served) = hook.served {
+            let key = (hook.configured.configuration.metadata.name.clone(), hook.configured.mutating, served);
+            configurations.entry(key).or_default().push(hook.configured.webhook);
+        }
+    }
+    for ((name, _, served), webhooks) in &configurations {
+        push(ServedKind::Webhook, name, *served, admission::blast(context.snapshot, webhooks));
+    }
+    for (api, served) in &trace.cast.apis {
+        push(ServedKind::ApiService, &api.metadata.name, *served, vec![format!("all requests to {}/{}", api.spec.group, api.spec.version)]);
+    }
+    for (definition, served) in &trace.cast.conversions {
+        push(ServedKind::Conversion, &definition.metadata.name, *served, vec![format!("{} in other versions than the stored one", definition.metadata.name)]);
+    }
+    for served in &trace.cast.plain_services {
+        if loss(trace, *served).is_some_and(|loss| loss.until != Until::Already) {
+            push(ServedKind::Service, &trace.cast.served[*served].name, *served, vec!["connections to the Service".to_owned()]);
+        }
+    }
+    rows.sort_by(|a, b| (a.what, &a.name, &a.service).cmp(&(b.what, &b.name, &b.service)));
+    rows
+}

@@ -1,0 +1,992 @@
+//! What takes part in a drain, gathered once from the snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::objects::{ApiService, CustomResourceDefinition, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume};
+use crate::cluster::snapshot::{NotRead, Snapshot};
+use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
+use crate::kubernetes::admission::{self, Called, Configured, Endpoint, Operation, Request};
+use crate::kubernetes::disruption::{self, Counted, Status};
+use crate::kubernetes::drain::{self, DrainFlags, Filtered};
+use crate::kubernetes::endpoints::{self, PodRoute, Route};
+use crate::kubernetes::eviction::{self, Allowance};
+use crate::kubernetes::host_ports::{self, BoundPort};
+use crate::kubernetes::scheduling::{Incoming, Placement, gated};
+use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful_set};
+
+/// Something that was not read, or is not modelled, and what depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    /// What could not be told.
+    pub what: String,
+    /// Why, and what it would have decided.
+    pub why: String,
+    /// The list that was not read, if one was.
+    pub missing: Option<NotRead>,
+    /// Whether any answer hangs on it, so that playing with the best and the worst of it does not settle the matter.
+    pub decisive: bool,
+}
+
+impl Gap {
+    /// A gap from a list that was not read.
+    pub fn unread(what: impl Into<String>, missing: &NotRead) -> Self {
+        Self { what: what.into(), why: missing.to_string(), missing: Some(missing.clone()), decisive: false }
+    }
+
+    /// A gap from a rule that is not modelled, or something that no snapshot can tell.
+    pub fn undecided(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { what: what.into(), why: why.into(), missing: None, decisive: false }
+    }
+
+    /// The gap as one on which any answer hangs.
+    pub fn decisive(self) -> Self {
+        Self { decisive: true, ..self }
+    }
+}
+
+/// How what is not known is taken to be. The drain is played once for each; where the verdicts differ it is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assume {
+    /// Nodes take what may fit, budgets that were not read do not exist, what may be refused is not.
+    Best,
+    /// Budgets that were not read let one pod of a workload go at a time.
+    OneAtATime,
+    /// Nodes refuse what may not fit, budgets that were not read allow nothing, what may be refused is.
+    Worst,
+}
+
+/// Objects that the cast borrows and the snapshot does not hold.
+#[derive(Debug, Default)]
+pub struct Props {
+    templates: BTreeMap<(String, String), (StringMap, PodSpec)>,
+    names: Vec<String>,
+    /// Stands in for a budget that was not read.
+    unread_budget: PodDisruptionBudget,
+}
+
+impl Props {
+    /// Stand-in templates and names for the replacements of the pods on the given nodes.
+    pub fn new(snapshot: &Snapshot, nodes: &[String]) -> Self {
+        let mut props = Self::default();
+        for pod in snapshot.pods.seen().iter().filter(|pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node))) {
+            let key = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
+            props.names.push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
+            match workloads::owner(snapshot, pod) {
+                Owner::Custom(_) if tenants::tenant(pod).is_some() => {
+                    props.templates.insert(key, tenants::template(snapshot, pod));
+                }
+                Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
+                    let mut spec = set.spec.template.spec.clone();
+                    spec.volumes.extend(set.spec.volume_claim_templates.iter().map(|claim| Volume {
+                        name: claim.metadata.name.clone(),
+                        persistent_volume_claim: Some(crate::cluster::objects::ClaimSource {
+                            claim_name: format!("{}-{}", claim.metadata.name, pod.metadata.name),
+                        }),
+                        ..Volume::default()
+                    }));
+                    props.templates.insert(key, (set.spec.template.metadata.labels.clone(), spec));
+                }
+                _ => {}
+            }
+        }
+        props
+    }
+}
+
+/// What must happen before an accepted eviction ends in the pod being gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The Job controller removes its finalizer, by an update of the pod.
+    JobTracking,
+    /// Kueue's leader removes its finalizer, by an update of the pod; the worker's leader may be needed too.
+    Kueue {
+        /// Whether the worker's leader must delete the Workload first.
+        worker: bool,
+    },
+    /// Nobody removes it.
+    Nobody(String),
+    /// Whoever put this finalizer there may remove it, or not.
+    Unfamiliar(String),
+    /// The node's kubelet does not answer.
+    Node,
+    /// It was Terminating before, for longer than its grace period.
+    Overdue,
+}
+
+/// A pod on a drained node.
+#[derive(Clone, Debug)]
+pub struct Candidate<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Which turn its node has.
+    pub turn: usize,
+    /// What kubectl's filters say.
+    pub filtered: Filtered,
+    /// Its controller.
+    pub owner: Owner<'a>,
+    /// Index of what recreates it.
+    pub set: Option<usize>,
+    /// Index of its workload.
+    pub workload: Option<usize>,
+    /// Indexes of the budgets over it.
+    pub budgets: Vec<usize>,
+    /// What keeps it after its eviction was accepted.
+    pub holds: Vec<Hold>,
+    /// Webhooks called for its eviction: index, and whether that is certain.
+    pub eviction_hooks: Vec<(usize, bool)>,
+    /// Webhooks called for updates of it.
+    pub update_hooks: Vec<(usize, bool)>,
+}
+
+/// What creates replacements: one ReplicaSet, StatefulSet, Job or other controller.
+#[derive(Clone, Debug)]
+pub struct Set<'a> {
+    /// Its owner.
+    pub owner: Owner<'a>,
+    /// Index of the workload that it belongs to.
+    pub workload: usize,
+    /// Pods wanted at a time; `None` where each lost pod is made anew.
+    pub wanted: Option<i64>,
+    /// Active pods now.
+    pub active: i64,
+    /// When a replacement is created; `None` where nothing is.
+    pub when: Option<When>,
+    /// Why nothing is created, or that it is not known.
+    pub why_none: Option<String>,
+    /// Whether it is unknown if a replacement is created.
+    pub unknown: bool,
+    /// What a replacement is made from.
+    pub template: Option<Incoming<'a>>,
+    /// Whether gates hold a replacement.
+    pub gated: bool,
+    /// Whether a replacement becomes Ready once it runs: one of the template's pods is Ready now.
+    pub becomes_ready: bool,
+    /// Host ports that a replacement binds.
+    pub ports: Vec<BoundPort>,
+    /// Webhooks called for the creation of a replacement.
+    pub create_hooks: Vec<(usize, bool)>,
+    /// Why the creation of a replacement cannot be told.
+    pub creation_gap: Option<String>,
+    /// Why the creation of a replacement is refused for certain.
+    pub creation_refused: Option<String>,
+    /// Failures before a Job fails.
+    pub failures_left: Option<i64>,
+    /// A StatefulSet that makes its pods in order.
+    pub ordered: bool,
+}
+
+/// A workload as people know it, with the pods of all its sets.
+#[derive(Clone, Debug)]
+pub struct Workload<'a> {
+    /// Its name.
+    pub key: WorkloadKey,
+    /// Pods wanted, where known.
+    pub wanted: Option<i64>,
+    /// Its active pods that stay.
+    pub staying: Vec<&'a Pod>,
+    /// How many of these are Ready.
+    pub ready_staying: i64,
+    /// Ready pods before the drain.
+    pub ready_before: i64,
+    /// Pods of it before the drain, Ready or not.
+    pub pods_before: i64,
+    /// Whether its members could be counted.
+    pub counted: bool,
+}
+
+/// A budget that selects a pod to be evicted.
+#[derive(Clone, Debug)]
+pub struct Budget<'a> {
+    /// The budget.
+    pub budget: &'a PodDisruptionBudget,
+    /// Whether it only stands in for one that was not read.
+    pub unread: bool,
+    /// Pods of it that are not candidates.
+    pub others: Vec<Counted<'a>>,
+    /// Candidates under it.
+    pub candidates: Vec<usize>,
+    /// For each set, whether its replacements are under it.
+    pub sets: Vec<bool>,
+    /// What the status said when it was read.
+    pub first: Allowance,
+    /// Why the status cannot be computed again here.
+    pub fixed: Option<NotRead>,
+}
+
+/// Something that answers, backed by pods.
+#[derive(Clone, Debug)]
+pub struct Served<'a> {
+    /// Namespace of the Service.
+    pub namespace: String,
+    /// Name of the Service.
+    pub name: String,
+    /// Port asked for.
+    pub port: Option<i64>,
+    /// Node of each endpoint that no candidate is.
+    pub others: Vec<&'a str>,
+    /// Candidates that answer now.
+    pub candidates: Vec<usize>,
+    /// For each set, whether its replacements answer.
+    pub sets: Vec<bool>,
+    /// Why it never works, whoever is ready.
+    pub broken: Option<String>,
+    /// What was not read.
+    pub unknown: Option<NotRead>,
+}
+
+impl Served<'_> {
+    /// Endpoints before the drain.
+    pub fn before(&self) -> i64 {
+        count(self.others.len() + self.candidates.len())
+    }
+}
+
+/// A webhook, and what answers it.
+#[derive(Clone, Debug)]
+pub struct Hook<'a> {
+    /// The webhook.
+    pub configured: Configured<'a>,
+    /// Index of what serves it; `None` for one reached by an address.
+    pub served: Option<usize>,
+    /// Its address, where it has one.
+    pub url: Option<String>,
+}
+
+/// Processes of one component, wherever they run.
+#[derive(Clone, Debug, Default)]
+pub struct Alive {
+    /// Running pods that no candidate is.
+    pub others: usize,
+    /// Candidates.
+    pub candidates: Vec<usize>,
+    /// For each set, whether its replacements are some.
+    pub sets: Vec<bool>,
+}
+
+/// A pod of a set in play that was waiting for a node before the drain.
+#[derive(Clone, Debug)]
+pub struct Waiting<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Index of its set.
+    pub set: usize,
+}
+
+/// Everything that takes part.
+#[derive(Debug)]
+pub struct Cast<'a> {
+    /// The snapshot.
+    pub snapshot: &'a Snapshot,
+    /// Flags of the drain.
+    pub flags: DrainFlags,
+    /// Nodes in the order of their turns, as indexes of the placement.
+    pub nodes: Vec<usize>,
+    /// Placement before the drain, with the cordons.
+    pub placement: Placement<'a>,
+    /// Pods on the drained nodes.
+    pub candidates: Vec<Candidate<'a>>,
+    /// What recreates them.
+    pub sets: Vec<Set<'a>>,
+    /// Their workloads.
+    pub workloads: Vec<Workload<'a>>,
+    /// Budgets over them.
+    pub budgets: Vec<Budget<'a>>,
+    /// What answers.
+    pub served: Vec<Served<'a>>,
+    /// Webhooks.
+    pub hooks: Vec<Hook<'a>>,
+    /// Aggregated APIs with a Service, and the index of what serves each.
+    pub apis: Vec<(&'a ApiService, usize)>,
+    /// Custom resources with a conversion webhook, and the index of what serves each.
+    pub conversions: Vec<(&'a CustomResourceDefinition, usize)>,
+    /// Indexes in `served` of plain Services that evicted pods are behind.
+    pub plain_services: Vec<usize>,
+    /// Kueue's processes.
+    pub kueue: Alive,
+    /// The worker's processes.
+    pub worker: Alive,
+    /// Pods that were waiting for a node before the drain.
+    pub waiting: Vec<Waiting<'a>>,
+    /// Names for replacements.
+    pub names: &'a [String],
+    /// What was not read or is not modelled.
+    pub gaps: BTreeSet<Gap>,
+    /// How what is not known is taken to be.
+    pub assume: Assume,
+}
+
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl<'a> Cast<'a> {
+    /// Gathers what takes part in the drain of the nodes, in this order.
+    pub fn new(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Self {
+        let mut placement = Placement::new(snapshot);
+        let nodes: Vec<usize> = nodes.iter().filter_map(|node| placement.index(node)).collect();
+        for node in &nodes {
+            placement.cordon(*node);
+        }
+        let mut cast = Self {
+            snapshot,
+            flags: flags.clone(),
+            nodes,
+            placement,
+            candidates: Vec::new(),
+            sets: Vec::new(),
+            workloads: Vec::new(),
+            budgets: Vec::new(),
+            served: Vec::new(),
+            hooks: Vec::new(),
+            apis: Vec::new(),
+            conversions: Vec::new(),
+            plain_services: Vec::new(),
+            kueue: Alive::default(),
+            worker: Alive::default(),
+            waiting: Vec::new(),
+            names: &props.names,
+            gaps: BTreeSet::new(),
+            assume,
+        };
+        cast.gather_candidates();
+        cast.gather_sets(props);
+        cast.gather_workloads();
+        cast.gather_hooks();
+        cast.gather_apis();
+        cast.gather_plain_services();
+        cast.gather_budgets(props);
+        cast.gather_alive();
+        cast.gather_admission();
+        cast.gather_holds();
+        cast
+    }
+
+    /// Whether the drain removes anything.
+    pub fn removes_anything(&self) -> bool {
+        self.candidates.iter().any(|candidate| self.removed(candidate))
+    }
+
+    /// Whether the drain asks for the removal of the pod, unless its node is refused.
+    pub fn removed(&self, candidate: &Candidate<'_>) -> bool {
+        matches!(candidate.filtered, Filtered::Remove)
+    }
+
+    /// Whether kubectl's filters refuse the node of a turn.
+    pub fn refused(&self, turn: usize) -> bool {
+        self.candidates.iter().any(|candidate| candidate.turn == turn && matches!(candidate.filtered, Filtered::Refuse(_)))
+    }
+
+    /// Index of the candidate that a pod is.
+    pub fn candidate_of(&self, pod: &Pod) -> Option<usize> {
+        self.candidates.iter().position(|candidate| std::ptr::eq(candidate.pod, pod))
+    }
+
+    /// The node of a turn.
+    pub fn node_name(&self, turn: usize) -> &'a str {
+        self.placement.nodes()[self.nodes[turn]].name()
+    }
+
+    fn gather_candidates(&mut self) {
+        for turn in 0..self.nodes.len() {
+            let node = self.node_name(turn);
+            let pods: Vec<&'a Pod> = match self.snapshot.pods.on_node(node) {
+                Ok(pods) => pods.collect(),
+                Err(missing) => {
+                    self.gaps.insert(Gap::unread(format!("the pods on {node}"), &missing).decisive());
+                    self.snapshot.pods.seen().iter().filter(|pod| pod.node() == Some(node)).collect()
+                }
+            };
+            for pod in pods {
+                let filtered = match drain::filter(self.snapshot, pod, &self.flags, self.snapshot.observed_at) {
+                    Filtered::Unknown(missing) => {
+                        self.gaps.insert(Gap::unread(format!("whether the DaemonSet of pod {} still exists", pod.metadata.name), &missing));
+                        match self.assume {
+                            Assume::Best | Assume::OneAtATime => Filtered::Keep(drain::Kept::DaemonSet),
+                            Assume::Worst => Filtered::Refuse(drain::Refusal::OrphanedDaemonSet),
+                        }
+                    }
+                    decided => decided,
+                };
+                self.candidates.push(Candidate {
+                    pod,
+                    turn,
+                    filtered,
+                    owner: workloads::owner(self.snapshot, pod),
+                    set: None,
+                    workload: None,
+                    budgets: Vec::new(),
+                    holds: Vec::new(),
+                    eviction_hooks: Vec::new(),
+                    update_hooks: Vec::new(),
+                });
+            }
+        }
+    }
+
+    fn gather_sets(&mut self, props: &'a Props) {
+        let mut known: BTreeMap<(String, String, String), usize> = BTreeMap::new();
+        for index in 0..self.candidates.len() {
+            let candidate = &self.candidates[index];
+            let pod = candidate.pod;
+            let Some(reference) = pod.metadata.controller() else { continue };
+            let Some(key) = candidate.owner.key(&pod.metadata.namespace) else { continue };
+            if !self.removed(candidate) || pod.finished() {
+                continue;
+            }
+            let workload = self.workloads.iter().position(|workload| workload.key == key).unwrap_or_else(|| {
+                self.workloads.push(Workload {
+                    key,
+                    wanted: candidate.owner.wanted(),
+                    staying: Vec::new(),
+                    ready_staying: 0,
+                    ready_before: 0,
+                    pods_before: 0,
+                    counted: true,
+                });
+                self.workloads.len() - 1
+            });
+            let own_template = props.templates.get(&(pod.metadata.namespace.clone(), pod.metadata.name.clone()));
+            // A pod with a template of its own is a set of its own.
+            let id = (reference.kind.clone(), pod.metadata.namespace.clone(), match own_template {
+                Some(_) => format!("{}/{}", reference.name, pod.metadata.name),
+                None => reference.name.clone(),
+            });
+            let set = match known.get(&id) {
+                Some(set) => *set,
+                None => {
+                    let set = self.new_set(index, workload, own_template);
+                    self.sets.push(set);
+                    known.insert(id, self.sets.len() - 1);
+                    self.sets.len() - 1
+                }
+            };
+            self.candidates[index].set = Some(set);
+            self.candidates[index].workload = Some(workload);
+        }
+    }
+
+    fn new_set(&self, candidate: usize, workload: usize, own: Option<&'a (StringMap, PodSpec)>) -> Set<'a> {
+        let Candidate { pod, owner, .. } = &self.candidates[candidate];
+        let pod: &'a Pod = pod;
+        let namespace = pod.metadata.namespace.as_str();
+        let template = match (own, owner.template()) {
+            (Some((labels, spec)), _) => Some(Incoming { namespace, labels, spec }),
+            (None, Some(template)) => Some(Incoming { namespace, labels: &template.metadata.labels, spec: &template.spec }),
+            // A pod of an owner that is not known stands in for its own replacement.
+            (None, None) if matches!(owner, Owner::Custom(_) | Owner::Unknown(..)) => {
+                Some(Incoming { namespace, labels: &pod.metadata.labels, spec: &pod.spec })
+            }
+            (None, None) => None,
+        };
+        let mut set = Set {
+            owner: owner.clone(),
+            workload,
+            wanted: owner.wanted(),
+            active: 0,
+            when: None,
+            why_none: None,
+            unknown: false,
+            template,
+            gated: template.is_some_and(|template| gated(template.spec)),
+            becomes_ready: pod.ready(),
+            ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
+            create_hooks: Vec::new(),
+            creation_gap: None,
+            creation_refused: None,
+            failures_left: None,
+            ordered: false,
+        };
+        match owner {
+            Owner::Bare => {}
+            Owner::ReplicaSet { .. } => set.when = Some(When::AtOnce),
+            Owner::StatefulSet(stateful) => {
+                set.when = Some(When::AfterGone);
+                set.ordered = stateful_set::ordered(stateful);
+            }
+            Owner::Job(owner) if job::idle(owner) => set.why_none = Some("the Job is over or suspended".to_owned()),
+            Owner::Job(owner) => {
+                set.when = Some(job::when(owner));
+                set.failures_left = job::failures_left(owner);
+            }
+            Owner::DaemonSet(_) => set.why_none = Some("its DaemonSet makes it again on this node".to_owned()),
+            Owner::Gone(reference) => set.why_none = Some(format!("{} {} is gone", reference.kind, reference.name)),
+            Owner::Unknown(reference, missing) => {
+                set.unknown = true;
+                set.why_none = Some(format!("whether {} {} makes it again: {missing}", reference.kind, reference.name));
+            }
+            Owner::Custom(reference) => match tenants::tenant(pod) {
+                Some(tenant) => match tenant.recreation {
+                    Recreation::SameName | Recreation::SameOrdinal => {
+                        set.when = Some(When::AfterGone);
+                        set.gated = tenant.gated;
+                    }
+                    Recreation::SameNode => set.why_none = Some("the worker makes it again on this node".to_owned()),
+                    Recreation::NotKnown => {
+                        set.unknown = true;
+                        set.why_none = Some(format!("what {} {} does is not known", reference.kind, reference.name));
+                    }
+                },
+                None => {
+                    set.unknown = true;
+                    set.why_none = Some(format!("what {} {} does when it loses a pod is not ours to know", reference.kind, reference.name));
+                }
+            },
+        }
+        set
+    }
+
+    fn gather_workloads(&mut self) {
+        let namespaces: BTreeSet<String> = self.workloads.iter().map(|workload| workload.key.namespace.clone()).collect();
+        for namespace in namespaces {
+            let pods = match self.snapshot.pods.in_namespace(&namespace) {
+                Ok(pods) => pods,
+                Err(missing) => {
+                    self.gaps.insert(Gap::unread(format!("the other pods of namespace {namespace}"), &missing).decisive());
+                    for workload in self.workloads.iter_mut().filter(|workload| workload.key.namespace == namespace) {
+                        workload.counted = false;
+                    }
+                    &[]
+                }
+            };
+            for pod in pods {
+                let Some(reference) = pod.metadata.controller() else { continue };
+                let owner = workloads::owner(self.snapshot, pod);
+                let Some(key) = owner.key(&namespace) else { continue };
+                let Some(workload) = self.workloads.iter().position(|workload| workload.key == key) else { continue };
+                let candidate = self.candidate_of(pod);
+                let set = candidate.and_then(|candidate| self.candidates[candidate].set).or_else(|| {
+                    self.sets.iter().position(|set| set.workload == workload && set.wanted.is_some() && owner_name(&set.owner) == reference.name)
+                });
+                if !workloads::replica_set::active(pod) {
+                    continue;
+                }
+                if let Some(set) = set {
+                    self.sets[set].active += 1;
+                    self.sets[set].becomes_ready |= pod.ready();
+                }
+                let leaves = candidate.is_some_and(|candidate| self.removed(&self.candidates[candidate]));
+                let entry = &mut self.workloads[workload];
+                entry.pods_before += 1;
+                entry.ready_before += i64::from(pod.ready());
+                if pod.node().is_none()
+                    && let Some(set) = set
+                {
+                    self.waiting.push(Waiting { pod, set });
+                } else if !leaves {
+                    entry.staying.push(pod);
+                    entry.ready_staying += i64::from(pod.ready());
+                }
+            }
+        }
+    }
+
+    fn gather_hooks(&mut self) {
+        if !self.removes_anything() {
+            return;
+        }
+        let (configured, missing) = admission::webhooks(self.snapshot);
+        for missing in missing {
+            self.gaps.insert(Gap::unread("which admission webhooks there are", &missing).decisive());
+        }
+        for configured in configured {
+            let (served, url) = match admission::endpoint(&configured.webhook.client_config) {
+                Endpoint::Service { namespace, name, port } => (Some(self.serve(namespace, name, port)), None),
+                Endpoint::Url { url, .. } => (None, Some(url.to_owned())),
+                Endpoint::Broken => (None, None),
+            };
+            self.hooks.push(Hook { configured, served, url });
+        }
+    }
+
+    fn gather_apis(&mut self) {
+        if !self.removes_anything() {
+            return;
+        }
+        match self.snapshot.api_services.all() {
+            Ok(apis) => {
+                for api in apis {
+                    if let Some(service) = &api.spec.service {
+                        let served = self.serve(&service.namespace, &service.name, service.port);
+                        self.apis.push((api, served));
+                    }
+                }
+            }
+            Err(missing) => {
+                self.gaps.insert(Gap::unread("which aggregated APIs there are", &missing).decisive());
+            }
+        }
+        match self.snapshot.custom_resources.all() {
+            Ok(definitions) => {
+                for definition in definitions {
+                    let service = definition.spec.conversion.webhook.as_ref().and_then(|webhook| webhook.client_config.service.as_ref());
+                    if definition.spec.conversion.strategy == "Webhook"
+                        && let Some(service) = service
+                    {
+                        let served = self.serve(&service.namespace, &service.name, service.port);
+                        self.conversions.push((definition, served));
+                    }
+                }
+            }
+            Err(missing) => {
+                self.gaps.insert(Gap::unread("which custom resources have a conversion webhook", &missing).decisive());
+            }
+        }
+    }
+
+    /// Index of what answers at a Service's port.
+    pub fn serve(&mut self, namespace: &str, name: &str, port: Option<i64>) -> usize {
+        if let Some(index) = self.served.iter().position(|served| served.namespace == namespace && served.name == name && served.port == port) {
+            return index;
+        }
+        let mut served = Served {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            port,
+            others: Vec::new(),
+            candidates: Vec::new(),
+            sets: vec![false; self.sets.len()],
+            broken: None,
+            unknown: None,
+        };
+        match endpoints::route(self.snapshot, namespace, name, port) {
+            Route::Pods(route) => self.back(&mut served, &route),
+            Route::Slices { ready, nodes } => {
+                served.others = nodes;
+                served.others.resize(ready, "");
+            }
+            Route::Broken(why) => served.broken = Some(why),
+            Route::Unknown(missing) => served.unknown = Some(missing),
+        }
+        self.served.push(served);
+        self.served.len() - 1
+    }
+
+    fn back(&self, served: &mut Served<'a>, route: &PodRoute<'a>) {
+        let pods = match self.snapshot.pods.in_namespace(&served.namespace) {
+            Ok(pods) => pods,
+            Err(missing) => {
+                served.unknown = Some(missing);
+                return;
+            }
+        };
+        for pod in pods.iter().filter(|pod| route.answers(pod)) {
+            match self.candidate_of(pod).filter(|candidate| self.removed(&self.candidates[*candidate])) {
+                Some(candidate) => served.candidates.push(candidate),
+                None => served.others.push(pod.node().unwrap_or_default()),
+            }
+        }
+        for (index, set) in self.sets.iter().enumerate() {
+            served.sets[index] = set.template.is_some_and(|template| route.selects(template.namespace, template.labels, template.spec));
+        }
+    }
+
+    fn gather_plain_services(&mut self) {
+        let namespaces: BTreeSet<&str> =
+            self.candidates.iter().filter(|candidate| self.removed(candidate)).map(|candidate| candidate.pod.metadata.namespace.as_str()).collect();
+        let mut wanted = Vec::new();
+        for namespace in namespaces {
+            // Only information hangs on a plain Service: not reading it changes no verdict.
+            let Ok(services) = self.snapshot.services.in_namespace(namespace) else { continue };
+            for service in services {
+                if let Some(route) = PodRoute::of(service).next()
+                    && self.candidates.iter().any(|candidate| self.removed(candidate) && route.answers(candidate.pod))
+                {
+                    wanted.push((service.metadata.namespace.clone(), service.metadata.name.clone(), route));
+                }
+            }
+        }
+        for (namespace, name, route) in wanted {
+            let mut served = Served {
+                namespace,
+                name,
+                port: Some(route.port().port),
+                others: Vec::new(),
+                candidates: Vec::new(),
+                sets: vec![false; self.sets.len()],
+                broken: None,
+                unknown: None,
+            };
+            self.back(&mut served, &route);
+            self.served.push(served);
+            self.plain_services.push(self.served.len() - 1);
+        }
+    }
+
+    fn gather_budgets(&mut self, props: &'a Props) {
+        if self.flags.disable_eviction && self.candidates.is_empty() {
+            return;
+        }
+        let namespaces: BTreeSet<&'a str> = self
+            .candidates
+            .iter()
+            .filter(|candidate| self.removed(candidate) && !eviction::ignores_budgets(candidate.pod))
+            .map(|candidate| candidate.pod.metadata.namespace.as_str())
+            .collect();
+        for namespace in namespaces {
+            match self.snapshot.budgets.in_namespace(namespace) {
+                Ok(budgets) => {
+                    for budget in budgets {
+                        self.add_budget(budget);
+                    }
+                }
+                Err(missing) => {
+                    self.gaps.insert(Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing));
+                    self.add_unread_budgets(props, namespace);
+                }
+            }
+        }
+    }
+
+    fn under(&self, select: &dyn Fn(&Pod) -> bool) -> Vec<usize> {
+        (0..self.candidates.len()).filter(|index| self.removed(&self.candidates[*index]) && select(self.candidates[*index].pod)).collect()
+    }
+
+    fn add_budget(&mut self, budget: &'a PodDisruptionBudget) {
+        let candidates = self.under(&|pod| eviction::selects(budget, pod));
+        if candidates.is_empty() {
+            return;
+        }
+        let status = &budget.status;
+        let mut entry = Budget {
+            budget,
+            unread: false,
+            others: Vec::new(),
+            candidates,
+            sets: self
+                .sets
+                .iter()
+                .map(|set| {
+                    set.template.is_some_and(|template| {
+                        template.namespace == budget.metadata.namespace
+                            && budget.spec.selector.as_ref().is_some_and(|selector| crate::kubernetes::selectors::matches(selector, template.labels))
+                    })
+                })
+                .collect(),
+            first: Allowance {
+                allowed: status.disruptions_allowed,
+                healthy: status.current_healthy,
+                desired: status.desired_healthy,
+                stale: status.observed_generation < budget.metadata.generation,
+                overfull: status.disrupted_pods.len() > eviction::MAX_DISRUPTED_PODS,
+            },
+            fixed: None,
+        };
+        match self.snapshot.pods.in_namespace(&budget.metadata.namespace) {
+            Ok(pods) => {
+                for pod in pods.iter().filter(|pod| eviction::selects(budget, pod)) {
+                    let candidate = self.candidate_of(pod).is_some_and(|candidate| self.removed(&self.candidates[candidate]));
+                    if !candidate && !self.waiting.iter().any(|waiting| std::ptr::eq(waiting.pod, pod)) {
+                        entry.others.push(counted(budget, pod));
+                    }
+                }
+            }
+            Err(missing) => entry.fixed = Some(missing),
+        }
+        let index = self.budgets.len();
+        for candidate in &entry.candidates {
+            self.candidates[*candidate].budgets.push(index);
+        }
+        self.budgets.push(entry);
+    }
+
+    /// Stands in for the budgets of a namespace that were not read.
+    fn add_unread_budgets(&mut self, props: &'a Props, namespace: &'a str) {
+        if self.assume == Assume::Best {
+            return;
+        }
+        let mut groups: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        for index in self.under(&|pod| pod.metadata.namespace == namespace && !eviction::ignores_budgets(pod)) {
+            groups.entry(self.candidates[index].workload).or_default().push(index);
+        }
+        for (workload, candidates) in groups {
+            let index = self.budgets.len();
+            for candidate in &candidates {
+                self.candidates[*candidate].budgets.push(index);
+            }
+            self.budgets.push(Budget {
+                budget: &props.unread_budget,
+                unread: true,
+                others: Vec::new(),
+                candidates,
+                sets: self.sets.iter().map(|set| Some(set.workload) == workload).collect(),
+                first: Allowance::default(),
+                fixed: None,
+            });
+        }
+    }
+
+    fn gather_alive(&mut self) {
+        self.kueue = self.alive(&is_kueue);
+        self.worker = self.alive(&is_worker);
+    }
+
+    fn alive(&self, is: &dyn Fn(&StringMap) -> bool) -> Alive {
+        let mut alive = Alive { sets: self.sets.iter().map(|set| set.template.is_some_and(|template| is(template.labels))).collect(), ..Alive::default() };
+        for pod in self.snapshot.pods.seen() {
+            if is(&pod.metadata.labels) && pod.status.phase == "Running" && !pod.metadata.terminating() {
+                match self.candidate_of(pod).filter(|candidate| self.removed(&self.candidates[*candidate])) {
+                    Some(candidate) => alive.candidates.push(candidate),
+                    None => alive.others += 1,
+                }
+            }
+        }
+        alive
+    }
+
+    /// Webhooks called for a request that fails when they do, and whether the call is certain.
+    fn called(&mut self, request: &Request<'_>) -> Vec<(usize, bool)> {
+        let mut result = Vec::new();
+        for (index, hook) in self.hooks.iter().enumerate() {
+            if !admission::fails_closed(hook.configured.webhook) {
+                continue;
+            }
+            match admission::called(self.snapshot, hook.configured.webhook, request) {
+                Called::Yes => result.push((index, true)),
+                Called::No => {}
+                Called::Possibly(_) | Called::Unknown(_) => result.push((index, false)),
+            }
+        }
+        result
+    }
+
+    fn gather_admission(&mut self) {
+        let none = StringMap::new();
+        for index in 0..self.sets.len() {
+            let Some(template) = self.sets[index].template else { continue };
+            if self.sets[index].when.is_none() {
+                continue;
+            }
+            self.sets[index].create_hooks = self.called(&pod_request(Operation::Create, "", template.namespace, template.labels));
+            let namespace = template.namespace;
+            let terminating = self.snapshot.namespaces.find("", namespace).is_some_and(|found| found.status.phase == "Terminating" || found.metadata.terminating());
+            if terminating {
+                self.sets[index].creation_refused = Some(format!("namespace {namespace} is terminating"));
+                continue;
+            }
+            let quota = match self.snapshot.quotas.in_namespace(namespace) {
+                Ok([]) => None,
+                Ok(_) => Some(Gap::undecided(format!("the quota of namespace {namespace}"), "resource quotas are not modelled: whether a replacement may be created is not known")),
+                Err(missing) => Some(Gap::unread(format!("whether a quota of namespace {namespace} refuses replacements"), &missing)),
+            };
+            let limits = match self.snapshot.limit_ranges.in_namespace(namespace) {
+                Ok([]) => None,
+                Ok(_) => Some(Gap::undecided(
+                    format!("the limit ranges of namespace {namespace}"),
+                    "limit ranges are not modelled: whether and with which requests a replacement is created is not known",
+                )),
+                Err(missing) => Some(Gap::unread(format!("whether a limit range of namespace {namespace} refuses replacements"), &missing)),
+            };
+            for gap in [quota, limits].into_iter().flatten() {
+                self.sets[index].creation_gap.get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
+                self.gaps.insert(gap);
+            }
+        }
+        for index in 0..self.candidates.len() {
+            let pod = self.candidates[index].pod;
+            if !self.removed(&self.candidates[index]) {
+                continue;
+            }
+            let namespace = &pod.metadata.namespace;
+            if !self.flags.disable_eviction {
+                self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Create, "eviction", namespace, &none));
+            } else {
+                self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
+            }
+            self.candidates[index].update_hooks = self.called(&pod_request(Operation::Update, "", namespace, &pod.metadata.labels));
+        }
+    }
+
+    fn gather_holds(&mut self) {
+        for index in 0..self.candidates.len() {
+            let candidate = &self.candidates[index];
+            if !self.removed(candidate) {
+                continue;
+            }
+            let pod = candidate.pod;
+            let node = self.placement.nodes()[self.nodes[candidate.turn]].node();
+            let mut holds = Vec::new();
+            // With a grace period of 0 and plain deletes the API server removes the object by itself.
+            let at_once = self.flags.disable_eviction && self.flags.grace_period == 0;
+            if !node.ready() && !at_once && !pod.finished() {
+                holds.push(Hold::Node);
+            }
+            let overdue = match (pod.metadata.deletion_timestamp.0, self.snapshot.observed_at) {
+                (Some(end), Some(now)) => now > end,
+                // Files without a capture time do not tell.
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            if overdue && pod.metadata.finalizers.is_empty() && node.ready() {
+                holds.push(Hold::Overdue);
+            }
+            let tenant = tenants::tenant(pod);
+            for finalizer in &pod.metadata.finalizers {
+                let hold = match finalizer.as_str() {
+                    job::TRACKING_FINALIZER if matches!(candidate.owner, Owner::Gone(_)) => Hold::Nobody(finalizer.clone()),
+                    job::TRACKING_FINALIZER => Hold::JobTracking,
+                    "kueue.x-k8s.io/managed" => match tenant.as_ref().map(|tenant| tenant.release) {
+                        Some(Release::WorkerAndKueue(Sweep::Present)) => Hold::Kueue { worker: true },
+                        Some(Release::WorkerAndKueue(Sweep::Absent)) => Hold::Nobody(finalizer.clone()),
+                        Some(Release::WorkerAndKueue(Sweep::Unsure)) => Hold::Unfamiliar(finalizer.clone()),
+                        _ => Hold::Kueue { worker: false },
+                    },
+                    _ => Hold::Unfamiliar(finalizer.clone()),
+                };
+                holds.push(hold);
+            }
+            self.candidates[index].holds = holds;
+        }
+    }
+
+    /// The state of a budget, by the pods under it.
+    pub(super) fn computed(&self, budget: &Budget<'a>, pods: &[Counted<'a>]) -> Allowance {
+        let mut now = Allowance { stale: false, ..budget.first };
+        match disruption::status(self.snapshot, budget.budget, pods) {
+            Ok(status) => {
+                now.allowed = status.allowed();
+                if let Status::Computed { healthy, desired, .. } = status {
+                    now.healthy = healthy;
+                    now.desired = desired;
+                }
+            }
+            // Without the controllers' scale the numbers that were read are all there is.
+            Err(_) => return budget.first,
+        }
+        now
+    }
+}
+
+fn owner_name<'b>(owner: &'b Owner<'_>) -> &'b str {
+    match owner {
+        Owner::ReplicaSet { set, .. } => &set.metadata.name,
+        Owner::StatefulSet(set) => &set.metadata.name,
+        Owner::Job(job) => &job.metadata.name,
+        _ => "",
+    }
+}
+
+/// A pod as a budget counts it.
+pub(super) fn counted<'a>(budget: &PodDisruptionBudget, pod: &'a Pod) -> Counted<'a> {
+    Counted {
+        namespace: &pod.metadata.namespace,
+        name: &pod.metadata.name,
+        controller: pod.metadata.controller(),
+        healthy: pod.ready() && !pod.metadata.terminating() && !budget.status.disrupted_pods.contains_key(&pod.metadata.name),
+    }
+}
+
+fn pod_request<'b>(operation: Operation, subresource: &'b str, namespace: &'b str, labels: &'b StringMap) -> Request<'b> {
+    Request { operation, group: "", version: "v1", resource: "pods", subresource, namespace: Some(namespace), labels }
+}
+
+fn label<'b>(labels: &'b StringMap, key: &str) -> &'b str {
+    labels.get(key).map_or("", String::as_str)
+}
+
+fn is_kueue(labels: &StringMap) -> bool {
+    label(labels, "app.kubernetes.io/name") == "kueue" && label(labels, "control-plane") == "controller-manager"
+}
+
+fn is_worker(labels: &StringMap) -> bool {
+    label(labels, "app.kubernetes.io/part-of") == "gpustack-operator" && matches!(label(labels, "app.kubernetes.io/component"), "operator" | "worker")
+}

@@ -1,0 +1,378 @@
+//! The overlay over the snapshot: who is gone, who waits, who landed, what budgets have left.
+
+use crate::kubernetes::disruption::Counted;
+use crate::kubernetes::eviction::Allowance;
+use crate::kubernetes::scheduling::{Decision, Occupant, Placement};
+use crate::kubernetes::workloads::{When, stateful_set};
+use crate::report::document::DrainOutcome;
+
+use super::cast::{Alive, Assume, Cast, Hold, counted};
+
+/// What became of a pod on a drained node. The number is the round, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Old {
+    /// As before.
+    Here,
+    /// Its eviction was accepted, and it has not ended.
+    Terminating(u32),
+    /// It is gone.
+    Gone(u32),
+    /// Its eviction ended with an error.
+    Failed(u32),
+}
+
+/// How far a replacement has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Progress {
+    /// Its creation is refused, for now or for good.
+    NotCreated,
+    /// A gate holds it.
+    Gated,
+    /// It has no node.
+    Pending,
+    /// It has a node, and crash-loops there or not.
+    Placed {
+        /// The node, as an index of the placement.
+        node: usize,
+        /// Whether a port that it binds is taken there.
+        crashes: bool,
+    },
+}
+
+/// A replacement, or a pod that was waiting for a node before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct New {
+    /// Index of its set.
+    pub set: usize,
+    /// The candidate that it replaces.
+    pub replaces: Option<usize>,
+    /// Index among the pods that were waiting before.
+    pub waiting: Option<usize>,
+    /// How far it has come.
+    pub progress: Progress,
+    /// The nodes that it may be on, where the choice makes no difference later.
+    pub nodes: Vec<usize>,
+    /// Whether it was certainly Ready when the latest round began.
+    pub sure: bool,
+}
+
+/// The lowest count over time: with every replacement Ready in time, and with only those that surely were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Low {
+    /// Not below this on the luckiest timing.
+    pub certain: i64,
+    /// As low as this on the unluckiest.
+    pub possible: i64,
+}
+
+/// One moment of the drain.
+#[derive(Clone, Debug)]
+pub struct State<'a> {
+    /// Who is on which node.
+    pub placement: Placement<'a>,
+    /// Whose turn it is.
+    pub turn: usize,
+    /// Rounds done in this turn.
+    pub round: u32,
+    /// The candidates.
+    pub old: Vec<Old>,
+    /// The replacements.
+    pub new: Vec<New>,
+    /// The budgets.
+    pub allowances: Vec<Allowance>,
+    /// Lowest number of Ready pods of each workload.
+    pub workload_lows: Vec<Low>,
+    /// Lowest number of endpoints of each thing served.
+    pub served_lows: Vec<Low>,
+    /// How each node ended so far.
+    pub ended: Vec<DrainOutcome>,
+    /// Whether finalizers that are not familiar are removed by whoever put them there.
+    pub unfamiliar_released: bool,
+}
+
+/// What distinguishes one moment from another.
+pub type Key = (usize, u32, Vec<Old>, Vec<New>, Vec<Allowance>, Vec<Low>, Vec<Low>, Vec<DrainOutcome>, bool);
+
+impl<'a> State<'a> {
+    /// The moment before the drain, with the cordons in place.
+    pub fn new(cast: &Cast<'a>, unfamiliar_released: bool) -> Self {
+        let low = |count| Low { certain: count, possible: count };
+        let mut state = Self {
+            placement: cast.placement.clone(),
+            turn: 0,
+            round: 0,
+            old: vec![Old::Here; cast.candidates.len()],
+            new: (0..cast.waiting.len())
+                .map(|index| New {
+                    set: cast.waiting[index].set,
+                    replaces: None,
+                    waiting: Some(index),
+                    progress: if crate::kubernetes::scheduling::gated(&cast.waiting[index].pod.spec) { Progress::Gated } else { Progress::Pending },
+                    nodes: Vec::new(),
+                    sure: false,
+                })
+                .collect(),
+            allowances: Vec::new(),
+            workload_lows: cast.workloads.iter().map(|workload| low(workload.ready_before)).collect(),
+            served_lows: cast.served.iter().map(|served| low(served.before())).collect(),
+            ended: Vec::new(),
+            unfamiliar_released,
+        };
+        state.refill(cast);
+        state
+    }
+
+    /// What distinguishes it.
+    pub fn key(&self) -> Key {
+        let mut new = self.new.clone();
+        new.sort();
+        (
+            self.turn,
+            self.round,
+            self.old.clone(),
+            new,
+            self.allowances.clone(),
+            self.workload_lows.clone(),
+            self.served_lows.clone(),
+            self.ended.clone(),
+            self.unfamiliar_released,
+        )
+    }
+
+    /// Whether a replacement is Ready, once it had the time.
+    pub fn ready(&self, cast: &Cast<'a>, new: &New) -> bool {
+        matches!(new.progress, Progress::Placed { crashes: false, .. }) && cast.sets[new.set].becomes_ready
+    }
+
+    fn ready_new(&self, cast: &Cast<'a>, only_sure: bool, belongs: impl Fn(&New) -> bool) -> i64 {
+        super::cast::count(self.new.iter().filter(|new| belongs(new) && (new.sure || !only_sure) && self.ready(cast, new)).count())
+    }
+
+    /// Ready pods of a workload; only replacements that surely were Ready in time, if wanted.
+    pub fn workload_ready(&self, cast: &Cast<'a>, workload: usize, only_sure: bool) -> i64 {
+        let here = cast.candidates.iter().zip(&self.old).filter(|(candidate, old)| {
+            candidate.workload == Some(workload) && **old == Old::Here && candidate.pod.ready() && !candidate.pod.metadata.terminating()
+        });
+        let stay = cast.workloads[workload].ready_staying;
+        stay + super::cast::count(here.count()) + self.ready_new(cast, only_sure, |new| cast.sets[new.set].workload == workload)
+    }
+
+    /// Endpoints of something served.
+    pub fn endpoints(&self, cast: &Cast<'a>, served: usize, only_sure: bool) -> i64 {
+        let entry = &cast.served[served];
+        let here = entry.candidates.iter().filter(|candidate| self.stands(**candidate)).count();
+        super::cast::count(entry.others.len() + here) + self.ready_new(cast, only_sure, |new| entry.sets[new.set])
+    }
+
+    /// Whether a candidate still works: neither ending nor gone.
+    fn stands(&self, candidate: usize) -> bool {
+        matches!(self.old[candidate], Old::Here | Old::Failed(_))
+    }
+
+    fn alive(&self, alive: &Alive) -> bool {
+        alive.others > 0
+            || alive.candidates.iter().any(|candidate| self.stands(*candidate))
+            || self.new.iter().any(|new| alive.sets[new.set] && matches!(new.progress, Progress::Placed { crashes: false, .. }))
+    }
+
+    /// Whether calls to a webhook fail now.
+    pub fn down(&self, cast: &Cast<'a>, hook: usize) -> bool {
+        let hook = &cast.hooks[hook];
+        match hook.served {
+            Some(served) if cast.served[served].unknown.is_some() => cast.assume == Assume::Worst,
+            Some(served) => cast.served[served].broken.is_some() || self.endpoints(cast, served, false) == 0,
+            None => hook.url.is_none(),
+        }
+    }
+
+    /// Whether one of the webhooks refuses now; those that are only possibly called count in the worst case.
+    pub fn refused(&self, cast: &Cast<'a>, hooks: &[(usize, bool)]) -> bool {
+        hooks.iter().any(|(hook, certain)| (*certain || cast.assume == Assume::Worst) && self.down(cast, *hook))
+    }
+
+    /// Whether what holds a pod lets it go.
+    pub fn lets_go(&self, cast: &Cast<'a>, candidate: usize, hold: &Hold) -> bool {
+        let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
+        match hold {
+            Hold::JobTracking => admitted(),
+            Hold::Kueue { worker } => self.alive(&cast.kueue) && (!worker || self.alive(&cast.worker)) && admitted(),
+            Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
+            Hold::Nobody(_) | Hold::Node => false,
+        }
+    }
+
+    /// Computes the budgets anew, as the disruption controller does.
+    pub fn refill(&mut self, cast: &Cast<'a>) {
+        self.allowances = (0..cast.budgets.len()).map(|index| self.allowance(cast, index)).collect();
+    }
+
+    fn allowance(&self, cast: &Cast<'a>, index: usize) -> Allowance {
+        let budget = &cast.budgets[index];
+        if budget.unread {
+            // One pod may be missing at a time, or none ever.
+            let missing = budget.candidates.iter().filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_))).count();
+            let back = self.new.iter().filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new)).count();
+            let allowed = i64::from(cast.assume == Assume::OneAtATime && missing <= back);
+            return Allowance { allowed, ..Allowance::default() };
+        }
+        if budget.fixed.is_some() {
+            let used = budget.candidates.iter().filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_))).count();
+            let back = match cast.assume {
+                Assume::Worst => 0,
+                _ => self.new.iter().filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new)).count(),
+            };
+            let allowed = budget.first.allowed - super::cast::count(used) + super::cast::count(back);
+            return Allowance { allowed: allowed.clamp(0, budget.first.allowed.max(0)), ..budget.first };
+        }
+        let mut pods = budget.others.clone();
+        for candidate in &budget.candidates {
+            let pod = counted(budget.budget, cast.candidates[*candidate].pod);
+            match self.old[*candidate] {
+                Old::Gone(_) => {}
+                Old::Terminating(_) => pods.push(Counted { healthy: false, ..pod }),
+                Old::Here | Old::Failed(_) => pods.push(pod),
+            }
+        }
+        for new in self.new.iter().filter(|new| new.progress != Progress::NotCreated) {
+            match (new.replaces, new.waiting) {
+                (Some(candidate), _) if budget.sets[new.set] => {
+                    let pod = cast.candidates[candidate].pod;
+                    pods.push(Counted { healthy: self.ready(cast, new), ..counted(budget.budget, pod) });
+                }
+                (_, Some(waiting)) if crate::kubernetes::eviction::selects(budget.budget, cast.waiting[waiting].pod) => {
+                    pods.push(Counted { healthy: self.ready(cast, new), ..counted(budget.budget, cast.waiting[waiting].pod) });
+                }
+                _ => {}
+            }
+        }
+        cast.computed(budget, &pods)
+    }
+
+    /// Records how low things are now.
+    pub fn note_lows(&mut self, cast: &Cast<'a>) {
+        for index in 0..cast.workloads.len() {
+            let (certain, possible) = (self.workload_ready(cast, index, false), self.workload_ready(cast, index, true));
+            lower(&mut self.workload_lows[index], certain, possible);
+        }
+        for index in 0..cast.served.len() {
+            let (certain, possible) = (self.endpoints(cast, index, false), self.endpoints(cast, index, true));
+            lower(&mut self.served_lows[index], certain, possible);
+        }
+    }
+
+    /// Lets terminating pods go that nothing holds any more; whether any went.
+    pub fn release(&mut self, cast: &Cast<'a>) -> bool {
+        let mut any = false;
+        for index in 0..self.old.len() {
+            let Old::Terminating(round) = self.old[index] else { continue };
+            let candidate = &cast.candidates[index];
+            if candidate.holds.iter().all(|hold| self.lets_go(cast, index, hold)) {
+                self.old[index] = Old::Gone(round);
+                self.placement.remove(cast.nodes[candidate.turn], &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Creates the replacements that controllers create now; whether any was created or can be now.
+    pub fn create(&mut self, cast: &Cast<'a>) -> bool {
+        let mut any = false;
+        for set in 0..cast.sets.len() {
+            while let Some(candidate) = self.next_to_replace(cast, set) {
+                self.new.push(New {
+                    set,
+                    replaces: Some(candidate),
+                    waiting: None,
+                    progress: Progress::NotCreated,
+                    nodes: Vec::new(),
+                    sure: false,
+                });
+                any = true;
+            }
+        }
+        for index in 0..self.new.len() {
+            let set = &cast.sets[self.new[index].set];
+            if self.new[index].progress != Progress::NotCreated || self.creation_refused(cast, self.new[index].set) {
+                continue;
+            }
+            self.new[index].progress = if set.gated { Progress::Gated } else { Progress::Pending };
+            any = true;
+        }
+        any
+    }
+
+    /// Whether the API server refuses a new pod of a set now.
+    pub fn creation_refused(&self, cast: &Cast<'a>, set: usize) -> bool {
+        let entry = &cast.sets[set];
+        entry.creation_refused.is_some() || (entry.creation_gap.is_some() && cast.assume == Assume::Worst) || self.refused(cast, &entry.create_hooks)
+    }
+
+    /// The next evicted pod that a set replaces.
+    fn next_to_replace(&self, cast: &Cast<'a>, set: usize) -> Option<usize> {
+        let entry = &cast.sets[set];
+        let when = match (entry.when, entry.unknown, cast.assume) {
+            (Some(when), ..) => when,
+            (None, true, Assume::Best | Assume::OneAtATime) => When::AfterGone,
+            _ => return None,
+        };
+        let mine = |index: &usize| cast.candidates[*index].set == Some(set);
+        let lost = (0..self.old.len()).filter(mine).filter(|index| matches!(self.old[*index], Old::Terminating(_) | Old::Gone(_)));
+        if let Some(wanted) = entry.wanted {
+            let gone = super::cast::count(lost.clone().filter(|index| crate::kubernetes::workloads::replica_set::active(cast.candidates[*index].pod)).count());
+            let made = super::cast::count(self.new.iter().filter(|new| new.set == set && new.replaces.is_some()).count());
+            if entry.active - gone + made >= wanted {
+                return None;
+            }
+            if entry.failures_left.is_some_and(|left| made >= left) {
+                return None;
+            }
+        }
+        lost.filter(|index| !self.new.iter().any(|new| new.replaces == Some(*index)))
+            .filter(|index| when == When::AtOnce || matches!(self.old[*index], Old::Gone(_)))
+            .find(|index| !entry.ordered || self.in_order(cast, set, *index))
+    }
+
+    /// Whether every pod of a StatefulSet with a lower ordinal is Ready.
+    fn in_order(&self, cast: &Cast<'a>, set: usize, candidate: usize) -> bool {
+        let workload = &cast.workloads[cast.sets[set].workload];
+        let Some(own) = stateful_set::ordinal(&cast.candidates[candidate].pod.metadata.name) else { return true };
+        let below = |name: &str| stateful_set::ordinal(name).is_some_and(|ordinal| ordinal < own);
+        let staying = workload.staying.iter().all(|pod| !below(&pod.metadata.name) || pod.ready());
+        let others = (0..self.old.len()).filter(|index| *index != candidate && cast.candidates[*index].set == Some(set)).all(|index| {
+            let pod = cast.candidates[index].pod;
+            !below(&pod.metadata.name)
+                || match self.old[index] {
+                    Old::Here | Old::Failed(_) => pod.ready(),
+                    _ => self.new.iter().any(|new| new.replaces == Some(index) && self.ready(cast, new)),
+                }
+        });
+        staying && others
+    }
+
+    /// A replacement as the filters see it once it is placed.
+    pub fn occupant(&self, cast: &Cast<'a>, index: usize) -> Option<Occupant<'a>> {
+        let new = &self.new[index];
+        if let Some(waiting) = new.waiting {
+            let pod = cast.waiting[waiting].pod;
+            return Some(Occupant { namespace: &pod.metadata.namespace, name: &pod.metadata.name, labels: &pod.metadata.labels, spec: &pod.spec, terminating: false });
+        }
+        let template = cast.sets[new.set].template?;
+        let name = new.replaces.and_then(|candidate| cast.names.get(candidate)).map_or("", String::as_str);
+        Some(Occupant { namespace: template.namespace, name, labels: template.labels, spec: template.spec, terminating: false })
+    }
+
+    /// Whether a node takes a pod, by what is assumed of what is not known.
+    pub fn takes(cast: &Cast<'a>, decision: &Decision) -> bool {
+        match decision {
+            Decision::Fits => true,
+            Decision::Refused(_) => false,
+            Decision::Unknown(_) => cast.assume != Assume::Worst,
+        }
+    }
+}
+
+fn lower(low: &mut Low, certain: i64, possible: i64) {
+    low.certain = low.certain.min(certain);
+    low.possible = low.possible.min(possible);
+}

@@ -1,0 +1,112 @@
+//! What came of a drain on all paths, for checks to read.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::snapshot::Snapshot;
+use crate::kubernetes::drain::DrainFlags;
+use crate::report::document::DrainOutcome;
+use crate::report::finding::Certainty;
+
+use super::cast::{Assume, Cast, Gap, Props};
+use super::explore::{self, Explored};
+use super::state::{New, Old, Progress, State};
+
+/// A drain played out.
+#[derive(Debug)]
+pub struct Trace<'a> {
+    /// What took part.
+    pub cast: Cast<'a>,
+    /// The last moment of every path; never empty.
+    pub ends: Vec<State<'a>>,
+    /// How many states were looked at.
+    pub states: usize,
+    /// Whether paths are missing, as there were too many.
+    pub bounded: bool,
+    /// What was not read or could not be decided.
+    pub gaps: BTreeSet<Gap>,
+}
+
+/// What holds on how many paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// On none.
+    None,
+    /// On some.
+    Some,
+    /// On all.
+    All,
+}
+
+impl Paths {
+    /// As a certainty; `None` where it happens on no path.
+    pub fn certainty(self) -> Option<Certainty> {
+        match self {
+            Self::None => None,
+            Self::Some => Some(Certainty::Possible),
+            Self::All => Some(Certainty::Certain),
+        }
+    }
+}
+
+/// Plays the drain of the nodes, in this order.
+pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Trace<'a> {
+    let cast = Cast::new(snapshot, props, nodes, flags, assume);
+    let Explored { mut ends, states, bounded, gaps } = explore::explore(&cast);
+    if ends.is_empty() {
+        ends.push(State::new(&cast, false));
+    }
+    let gaps = cast.gaps.iter().cloned().chain(gaps).collect();
+    Trace { cast, ends, states, bounded, gaps }
+}
+
+impl<'a> Trace<'a> {
+    /// On how many paths something holds at the end.
+    pub fn paths(&self, holds: impl Fn(&State<'a>) -> bool) -> Paths {
+        let holding = self.ends.iter().filter(|end| holds(end)).count();
+        match holding {
+            0 => Paths::None,
+            all if all == self.ends.len() => Paths::All,
+            _ => Paths::Some,
+        }
+    }
+
+    /// The worst outcome of a turn, and on how many paths it is the outcome.
+    pub fn outcome(&self, turn: usize) -> (DrainOutcome, Paths) {
+        let of = |end: &State<'a>| end.ended.get(turn).copied().unwrap_or(DrainOutcome::NotReached);
+        let worst = self.ends.iter().map(of).max().unwrap_or(DrainOutcome::Unknown);
+        (worst, self.paths(|end| of(end) == worst))
+    }
+
+    /// The replacement of a candidate on a path.
+    pub fn replacement<'b>(&self, end: &'b State<'a>, candidate: usize) -> Option<&'b New> {
+        end.new.iter().find(|new| new.replaces == Some(candidate))
+    }
+
+    /// Whether a candidate is neither gone nor failed, though its removal was asked for.
+    pub fn stuck(&self, end: &State<'a>, candidate: usize) -> bool {
+        let entry = &self.cast.candidates[candidate];
+        let reached = end.ended.get(entry.turn).is_some_and(|outcome| *outcome == DrainOutcome::Hangs);
+        reached && self.cast.removed(entry) && matches!(end.old[candidate], Old::Here | Old::Terminating(_))
+    }
+
+    /// Whether a replacement certainly runs and is Ready on a node that is not drained.
+    pub fn lands(&self, end: &State<'a>, new: &New) -> bool {
+        end.ready(&self.cast, new) && !self.returns(new)
+    }
+
+    /// Whether a replacement may sit on a node that is drained.
+    pub fn returns(&self, new: &New) -> bool {
+        matches!(new.progress, Progress::Placed { node, .. } if self.cast.nodes.contains(&node))
+    }
+
+    /// The same end with the drained nodes uncordoned: whether a Pending replacement then finds a node.
+    pub fn placeable_after_uncordon(&self, end: &State<'a>, index: usize) -> bool {
+        let Some(occupant) = end.occupant(&self.cast, index) else { return false };
+        let incoming = crate::kubernetes::scheduling::Incoming { namespace: occupant.namespace, labels: occupant.labels, spec: occupant.spec };
+        let mut placement = end.placement.clone();
+        for node in &self.cast.nodes {
+            placement.uncordon(*node);
+        }
+        crate::kubernetes::scheduling::decide(&placement, &incoming).iter().any(|decision| State::takes(&self.cast, decision))
+    }
+}
