@@ -7,6 +7,7 @@ pub mod codes;
 pub mod leaders;
 pub mod nodes;
 pub mod pods;
+pub mod preflight;
 pub mod serving;
 pub mod workloads;
 

@@ -1,0 +1,549 @@
+//! From a snapshot to the document of `drain-preflight`: the drain played out, the checks run, the rows filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::snapshot::{NotRead, Reason, Scope, Snapshot, Source};
+use crate::gpustack::install::{Found, Install};
+use crate::kubernetes::drain::{DrainFlags, Filtered};
+use crate::kubernetes::eviction;
+use crate::kubernetes::workloads::Owner;
+use crate::report::document::{
+    API_VERSION, Action, After, ClusterInfo, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, Header, InstallInfo, NodeReason,
+    NodeResult, OwnerInfo, Replacement, ReplacementOutcome, UnservedRow, Until,
+};
+use crate::report::finding::{Certainty, Finding, MissingRight, NotAssessed, Severity, Verdict};
+use crate::report::shell::Kubectl;
+use crate::simulation::cast::{Assume, Gap, Props};
+use crate::simulation::state::{New, Old, Progress, State};
+use crate::simulation::trace::{self, Paths, Trace};
+
+use super::codes::Code;
+use super::{CHECKS, Context, finding, leaders, listed, object, serving, workloads};
+
+/// A finding that the caller accepts: shown, and out of the verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Code.
+    pub code: Code,
+    /// `[namespace/]name` of the object; `None` accepts the code for all.
+    pub name: Option<String>,
+}
+
+impl Accepted {
+    fn covers(&self, finding: &Finding) -> bool {
+        let object = &finding.object;
+        finding.code == self.code
+            && self.name.as_ref().is_none_or(|name| match name.split_once('/') {
+                Some((namespace, name)) => object.namespace.as_deref() == Some(namespace) && object.name == name,
+                None => object.name == *name,
+            })
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Nodes, in the order in which kubectl takes them.
+    pub nodes: Vec<String>,
+    /// Flags of the drain.
+    pub flags: DrainFlags,
+    /// The flags as words, for the document and the command line.
+    pub flag_words: Vec<String>,
+    /// Accepted findings.
+    pub accept: Vec<Accepted>,
+    /// How the user reaches the cluster.
+    pub kubectl: Kubectl,
+}
+
+/// Plays the drain and writes down what it does.
+pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> DrainPreflight {
+    let install = match found {
+        Found::One(install) => Some(install),
+        _ => None,
+    };
+    let props = Props::new(snapshot, &request.nodes);
+    let play = |assume| trace::play(snapshot, &props, &request.nodes, &request.flags, assume);
+    let best = play(Assume::Best);
+    let mut traces = vec![best];
+    if !traces[0].gaps.is_empty() {
+        traces.extend([play(Assume::OneAtATime), play(Assume::Worst)]);
+    }
+    let mut parts: Vec<Part<'_>> = traces.iter().map(|trace| Part::new(snapshot, trace, install, request)).collect();
+    let gaps = gaps(&traces, found);
+    let verdicts: BTreeSet<Verdict> = parts.iter().map(|part| Verdict::of(&part.findings)).collect();
+    let differ = verdicts.len() > 1;
+    let not_assessed = not_assessed(&traces, &gaps, differ);
+    let mut findings = common(parts.iter().map(|part| part.findings.as_slice()).collect());
+    findings.extend(unknowns(&not_assessed, request));
+    for finding in &mut findings {
+        finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
+    }
+    sort(&mut findings);
+    let drain = drain_result(&parts, &findings);
+    let last = parts.len() - 1;
+    let evictions = merged_rows(&parts);
+    let part = parts.swap_remove(last);
+    DrainPreflight {
+        header: header("DrainPreflight", snapshot, install),
+        nodes: request.nodes.clone(),
+        flags: request.flag_words.clone(),
+        verdict: Verdict::of(&findings),
+        drain,
+        findings,
+        evictions,
+        unserved: part.unserved,
+        leaders: part.leaders,
+        after: part.after,
+        drain_command: request.kubectl.line(["drain"].into_iter().map(str::to_owned).chain(request.nodes.iter().cloned()).chain(request.flag_words.iter().cloned())),
+        not_assessed,
+    }
+}
+
+/// What every document starts with.
+pub fn header(kind: &'static str, snapshot: &Snapshot, install: Option<&Install<'_>>) -> Header {
+    Header {
+        api_version: API_VERSION,
+        kind,
+        tool_version: env!("CARGO_PKG_VERSION"),
+        cluster: ClusterInfo {
+            context: snapshot.context.clone(),
+            server: snapshot.server.clone(),
+            server_version: snapshot.server_version.as_ref().map(|version| version.git_version.clone()),
+        },
+        source: if snapshot.source == Source::Live { "live" } else { "files" },
+        observed_at: snapshot.observed_at.map(|time| time.to_string()),
+        install: install.map(|install| InstallInfo {
+            release: install.release.to_owned(),
+            namespace: install.namespace.to_owned(),
+            chart_version: install.chart_version.clone(),
+        }),
+    }
+}
+
+/// Worst first; then by code and object.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| {
+        (b.severity, a.code.as_str(), &a.object, &a.node).cmp(&(a.severity, b.code.as_str(), &b.object, &b.node))
+    });
+}
+
+/// What one way to take the unknown gives.
+struct Part<'a> {
+    trace: &'a Trace<'a>,
+    findings: Vec<Finding>,
+    rows: Vec<EvictionRow>,
+    unserved: Vec<UnservedRow>,
+    leaders: Vec<crate::report::document::LeaderRow>,
+    after: After,
+}
+
+impl<'a> Part<'a> {
+    fn new(snapshot: &'a Snapshot, trace: &'a Trace<'a>, install: Option<&'a Install<'a>>, request: &'a Request) -> Self {
+        let context = Context { snapshot, trace, install, kubectl: &request.kubectl };
+        let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&context)).collect();
+        for finding in &mut findings {
+            finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
+        }
+        let unserved = serving::rows(&context);
+        let after = after(&context, &unserved);
+        Self {
+            trace,
+            findings,
+            rows: rows(trace),
+            unserved,
+            leaders: leaders::leaders(&context).into_iter().map(|leader| leader.row).collect(),
+            after,
+        }
+    }
+}
+
+/// Findings that hold however the unknown is taken, each as mild as it can be.
+fn common(mut all: Vec<&[Finding]>) -> Vec<Finding> {
+    let Some(last) = all.pop() else { return Vec::new() };
+    last.iter()
+        .filter_map(|finding| {
+            let mut mild = finding.clone();
+            for others in &all {
+                let same = others.iter().find(|other| other.code == finding.code && other.object == finding.object)?;
+                if (same.severity, same.certainty) < (mild.severity, mild.certainty) {
+                    mild = same.clone();
+                }
+            }
+            Some(mild)
+        })
+        .collect()
+}
+
+fn gaps(traces: &[Trace<'_>], found: &Found<'_>) -> BTreeSet<Gap> {
+    let mut gaps: BTreeSet<Gap> = traces.iter().flat_map(|trace| trace.gaps.iter().cloned()).collect();
+    if let Found::Unknown(missing) = found {
+        gaps.insert(Gap::unread("whether GPUStack is installed", missing));
+    }
+    if traces.iter().any(|trace| trace.bounded) {
+        gaps.insert(
+            Gap::undecided("some orders of events", format!("there are more than {} ways for this drain to go", crate::simulation::explore::MAX_STATES)).decisive(),
+        );
+    }
+    gaps
+}
+
+/// What was not assessed; it affects the verdict where taking it one way or the other gives another one.
+fn not_assessed(traces: &[Trace<'_>], gaps: &BTreeSet<Gap>, differ: bool) -> Vec<NotAssessed> {
+    let removes = traces.iter().any(|trace| trace.cast.removes_anything());
+    let mut list: Vec<NotAssessed> = gaps
+        .iter()
+        .map(|gap| NotAssessed {
+            what: gap.what.clone(),
+            why: gap.why.clone(),
+            affects_verdict: (gap.decisive && (removes || matches!(gap.missing, Some(NotRead { scope: Scope::Node(_), .. })))) || differ,
+            missing_right: gap.missing.as_ref().and_then(missing_right),
+        })
+        .collect();
+    list.sort();
+    list.dedup();
+    list
+}
+
+/// The right that would have made a list readable.
+pub fn missing_right(missing: &NotRead) -> Option<MissingRight> {
+    if missing.reason != Reason::Forbidden {
+        return None;
+    }
+    let info = missing.kind.info();
+    Some(MissingRight {
+        verb: "list".to_owned(),
+        group: info.group.to_owned(),
+        resource: info.plural.to_owned(),
+        namespace: match &missing.scope {
+            Scope::Namespace(namespace) => Some(namespace.clone()),
+            Scope::Cluster | Scope::Node(_) => None,
+        },
+    })
+}
+
+/// One `not-assessed` finding for each gap that affects the verdict.
+fn unknowns(not_assessed: &[NotAssessed], request: &Request) -> Vec<Finding> {
+    not_assessed
+        .iter()
+        .filter(|entry| entry.affects_verdict)
+        .map(|entry| {
+            let mut item = finding(
+                Code::NotAssessed,
+                Severity::Unknown,
+                Certainty::Possible,
+                object("Node", "", request.nodes.first().map_or("", String::as_str)),
+                format!("not known: {}", entry.what),
+            );
+            item.evidence = vec![entry.why.clone()];
+            item.consequence = "the verdict could be another one".to_owned();
+            item.remedy.text = match &entry.missing_right {
+                Some(right) => format!(
+                    "get the right to {} {}{}{}, or give the objects with -f",
+                    right.verb,
+                    right.resource,
+                    if right.group.is_empty() { String::new() } else { format!(".{}", right.group) },
+                    right.namespace.as_ref().map(|namespace| format!(" in {namespace}")).unwrap_or_default()
+                ),
+                None => "read what is missing, or judge it by hand".to_owned(),
+            };
+            item.remedy.command = entry.missing_right.as_ref().map(|right| {
+                let resource = if right.group.is_empty() { right.resource.clone() } else { format!("{}.{}", right.resource, right.group) };
+                let mut words = vec!["auth".to_owned(), "can-i".to_owned(), right.verb.clone(), resource];
+                match &right.namespace {
+                    Some(namespace) => words.extend(["-n".to_owned(), namespace.clone()]),
+                    None => words.push("-A".to_owned()),
+                }
+                request.kubectl.line(words)
+            });
+            item
+        })
+        .collect()
+}
+
+/// Findings that say why a drain does not finish.
+const CAUSES: &[Code] = &[
+    Code::DrainRefused,
+    Code::OrphanedDaemonSetPod,
+    Code::PdbBlocksDrain,
+    Code::PdbStatusUncomputable,
+    Code::NodeNotResponding,
+    Code::FinalizerHoldsPod,
+    Code::StuckTerminating,
+    Code::PdbOverlap,
+    Code::WebhookBlocksEviction,
+];
+
+fn drain_result(parts: &[Part<'_>], findings: &[Finding]) -> DrainResult {
+    let traces: Vec<&Trace<'_>> = parts.iter().map(|part| part.trace).collect();
+    let turns = traces[0].cast.nodes.len();
+    let cause = |node: Option<&str>| {
+        findings
+            .iter()
+            .filter(|finding| CAUSES.contains(&finding.code) && finding.severity >= Severity::AtRisk && finding.severity != Severity::Unknown)
+            .find(|finding| node.is_none_or(|node| finding.node.as_deref() == Some(node)))
+            .map(|finding| finding.message.clone())
+    };
+    let per_node: Vec<NodeResult> = (0..turns)
+        .map(|turn| {
+            let all: Vec<(DrainOutcome, Paths)> = traces.iter().map(|trace| trace.outcome(turn)).collect();
+            let node = traces[0].cast.node_name(turn);
+            let (outcome, certainty) = agreed(&all);
+            let why = match outcome {
+                DrainOutcome::Finishes => None,
+                DrainOutcome::NotReached => Some("an earlier node never ends".to_owned()),
+                DrainOutcome::Unknown => Some("it hangs on what was not assessed".to_owned()),
+                _ => cause(Some(node)),
+            };
+            NodeResult { node: node.to_owned(), outcome, certainty, why }
+        })
+        .collect();
+    let overall = |trace: &Trace<'_>| {
+        let of = |end: &State<'_>| end.ended.iter().copied().max().unwrap_or(DrainOutcome::Finishes);
+        let worst = trace.ends.iter().map(of).max().unwrap_or(DrainOutcome::Unknown);
+        (worst, trace.paths(|end| of(end) == worst))
+    };
+    let all: Vec<(DrainOutcome, Paths)> = traces.iter().map(|trace| overall(trace)).collect();
+    let (outcome, certainty) = agreed(&all);
+    let why = match outcome {
+        DrainOutcome::Finishes => finishing(traces[0]),
+        DrainOutcome::Unknown => "whether it finishes hangs on what was not assessed".to_owned(),
+        _ => cause(None).unwrap_or_else(|| format!("it {}", outcome.as_str())),
+    };
+    let why = match (certainty, outcome) {
+        (Certainty::Possible, DrainOutcome::Hangs | DrainOutcome::Fails) => {
+            format!("{why}; that depends on what the scheduler picks and on timing (evictions of one round are taken to be accepted before any pod is gone)")
+        }
+        _ => why,
+    };
+    DrainResult { outcome, certainty, why, per_node }
+}
+
+/// The outcome on which all ways to take the unknown agree.
+fn agreed(all: &[(DrainOutcome, Paths)]) -> (DrainOutcome, Certainty) {
+    let outcomes: BTreeSet<DrainOutcome> = all.iter().map(|(outcome, _)| *outcome).collect();
+    match outcomes.iter().next() {
+        Some(outcome) if outcomes.len() == 1 => {
+            (*outcome, if all.iter().all(|(_, paths)| *paths == Paths::All) { Certainty::Certain } else { Certainty::Possible })
+        }
+        _ => (DrainOutcome::Unknown, Certainty::Possible),
+    }
+}
+
+fn finishing(trace: &Trace<'_>) -> String {
+    let removed = trace.cast.candidates.iter().filter(|candidate| trace.cast.removed(candidate)).count();
+    let nodes: Vec<String> = (0..trace.cast.nodes.len()).map(|turn| trace.cast.node_name(turn).to_owned()).collect();
+    let rounds = trace.ends.iter().flat_map(|end| &end.old).filter_map(|old| round(*old)).max().unwrap_or(0);
+    match removed {
+        0 => format!("draining {} finishes: nothing on it is evicted", listed(&nodes)),
+        1 => format!("draining {} finishes: 1 pod is evicted", listed(&nodes)),
+        many if rounds > 1 => format!("draining {} finishes: {many} pods are evicted, in {rounds} rounds", listed(&nodes)),
+        many => format!("draining {} finishes: {many} pods are evicted", listed(&nodes)),
+    }
+}
+
+fn round(old: Old) -> Option<u32> {
+    match old {
+        Old::Here => None,
+        Old::Terminating(round) | Old::Gone(round) | Old::Failed(round) => Some(round),
+    }
+}
+
+/// One row for each pod on the drained nodes.
+fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
+    trace
+        .cast
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(index, candidate)| {
+            let pod = candidate.pod;
+            let action = trace.ends.iter().map(|end| action(trace, end, index)).max().unwrap_or(Action::Keep);
+            let rounds: Option<Option<u32>> = trace.ends.iter().map(|end| round(end.old[index])).min();
+            EvictionRow {
+                pod: pod.metadata.name.clone(),
+                namespace: pod.metadata.namespace.clone(),
+                node: trace.cast.node_name(candidate.turn).to_owned(),
+                owner: pod.metadata.controller().map(|owner| OwnerInfo { kind: owner.kind.clone(), name: owner.name.clone() }),
+                action,
+                budgets: if trace.cast.removed(candidate) && !eviction::ignores_budgets(pod) {
+                    candidate.budgets.iter().filter(|budget| !trace.cast.budgets[**budget].unread).map(|budget| trace.cast.budgets[*budget].budget.metadata.name.clone()).collect()
+                } else {
+                    Vec::new()
+                },
+                round: rounds.flatten(),
+                replacement: replacement(trace, index),
+            }
+        })
+        .collect()
+}
+
+fn action(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Action {
+    let candidate = &trace.cast.candidates[index];
+    match (&candidate.filtered, end.ended.get(candidate.turn)) {
+        (Filtered::Refuse(_), _) => Action::Refuse,
+        (Filtered::Remove, Some(outcome)) if *outcome != DrainOutcome::Refused => match end.old[index] {
+            Old::Gone(_) if trace.cast.flags.disable_eviction => Action::Delete,
+            Old::Gone(_) => Action::Evict,
+            Old::Failed(_) => Action::Fail,
+            Old::Here | Old::Terminating(_) => Action::Stuck,
+        },
+        _ => Action::Keep,
+    }
+}
+
+fn outcome(new: &New) -> ReplacementOutcome {
+    match new.progress {
+        Progress::NotCreated => ReplacementOutcome::NotCreated,
+        Progress::Gated => ReplacementOutcome::Gated,
+        Progress::Pending => ReplacementOutcome::Pending,
+        Progress::Placed { crashes: true, .. } => ReplacementOutcome::CrashLoops,
+        Progress::Placed { .. } => ReplacementOutcome::Lands,
+    }
+}
+
+fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
+    let none = Replacement { outcome: ReplacementOutcome::None, certainty: Certainty::Certain, nodes: Vec::new(), reasons: Vec::new() };
+    let candidate = &trace.cast.candidates[index];
+    if let Some(set) = candidate.set
+        && trace.cast.sets[set].unknown
+        && matches!(candidate.owner, Owner::Custom(_))
+    {
+        let reason = trace.cast.sets[set].why_none.clone().unwrap_or_default();
+        return Replacement { outcome: ReplacementOutcome::Unknown, certainty: Certainty::Possible, reasons: vec![NodeReason { reason, count: 0, nodes: Vec::new() }], ..none };
+    }
+    let of = |end: &State<'_>| trace.replacement(end, index).map_or(ReplacementOutcome::None, outcome);
+    let worst = trace.ends.iter().map(of).max().unwrap_or(ReplacementOutcome::None);
+    let certainty = trace.paths(|end| of(end) == worst).certainty().unwrap_or(Certainty::Possible);
+    let mut nodes: BTreeSet<&str> = BTreeSet::new();
+    for end in &trace.ends {
+        if let Some(new) = trace.replacement(end, index) {
+            nodes.extend(new.nodes.iter().map(|node| end.placement.nodes()[*node].name()));
+        }
+    }
+    let reasons = trace
+        .ends
+        .iter()
+        .find_map(|end| {
+            let position = end.new.iter().position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
+            let new = &end.new[position];
+            Some(match new.progress {
+                Progress::Pending => workloads::reasons(trace, end, position),
+                Progress::NotCreated => workloads::not_created_reasons(trace, trace.cast.sets[new.set].workload)
+                    .into_iter()
+                    .map(|reason| NodeReason { reason, count: 0, nodes: Vec::new() })
+                    .collect(),
+                Progress::Placed { crashes: true, .. } => {
+                    let nodes: Vec<String> = new.nodes.iter().map(|node| end.placement.nodes()[*node].name().to_owned()).collect();
+                    vec![NodeReason { reason: "a host port that it binds is taken".to_owned(), count: nodes.len(), nodes }]
+                }
+                _ => Vec::new(),
+            })
+        })
+        .unwrap_or_default();
+    Replacement { outcome: worst, certainty, nodes: nodes.into_iter().map(str::to_owned).collect(), reasons }
+}
+
+/// The rows on which all ways to take the unknown agree; where they do not, the replacement is unknown.
+fn merged_rows(parts: &[Part<'_>]) -> Vec<EvictionRow> {
+    let last = &parts[parts.len() - 1];
+    last.rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            let mut row = row.clone();
+            for part in &parts[..parts.len() - 1] {
+                let Some(other) = part.rows.get(index) else { continue };
+                if other.replacement.outcome != row.replacement.outcome {
+                    row.replacement = Replacement {
+                        outcome: ReplacementOutcome::Unknown,
+                        certainty: Certainty::Possible,
+                        nodes: other.replacement.nodes.iter().chain(&row.replacement.nodes).cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+                        reasons: row.replacement.reasons.clone(),
+                    };
+                }
+            }
+            row
+        })
+        .collect()
+}
+
+/// What is left behind once the drain stands still.
+fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
+    let trace = context.trace;
+    let mut pending: BTreeSet<String> = BTreeSet::new();
+    let mut exhausted: BTreeSet<String> = BTreeSet::new();
+    let mut short: BTreeSet<String> = BTreeSet::new();
+    let mut lonely: BTreeMap<String, String> = BTreeMap::new();
+    let finished = trace.paths(|end| end.ended.len() == trace.cast.nodes.len() && end.ended.iter().all(|outcome| *outcome == DrainOutcome::Finishes)) == Paths::All;
+    for end in &trace.ends {
+        for new in &end.new {
+            if new.progress == Progress::Pending && new.replaces.is_some() {
+                pending.insert(trace.cast.workloads[trace.cast.sets[new.set].workload].key.to_string());
+            }
+        }
+        for (index, budget) in trace.cast.budgets.iter().enumerate() {
+            if !budget.unread && end.allowances[index].allowed <= 0 {
+                exhausted.insert(format!("{}/{}", budget.budget.metadata.namespace, budget.budget.metadata.name));
+            }
+        }
+        for (index, workload) in trace.cast.workloads.iter().enumerate() {
+            let now = workload.ready_staying + super::count(end.new.iter().filter(|new| trace.cast.sets[new.set].workload == index && trace.lands(end, new)).count());
+            let jobs = trace.cast.sets.iter().any(|set| set.workload == index && matches!(set.owner, Owner::Job(_)));
+            if now < workload.ready_before && !jobs {
+                short.insert(workload.key.to_string());
+            }
+        }
+        for served in trace.cast.hooks.iter().filter_map(|hook| hook.served).chain(trace.cast.apis.iter().map(|(_, served)| *served)) {
+            if let Some(node) = only_node(trace, end, served) {
+                let entry = &trace.cast.served[served];
+                lonely.insert(format!("{}/{}", entry.namespace, entry.name), node);
+            }
+        }
+    }
+    let gone = unserved.iter().any(|row| matches!(row.until, Until::Uncordon | Until::Never));
+    let mut reasons = Vec::new();
+    if !finished {
+        reasons.push("this drain does not surely finish".to_owned());
+    }
+    let list = |set: &BTreeSet<String>| listed(&set.iter().cloned().collect::<Vec<_>>());
+    if !short.is_empty() {
+        reasons.push(format!("{} {} not back to the Ready count of before", list(&short), if short.len() == 1 { "is" } else { "are" }));
+    }
+    if !exhausted.is_empty() {
+        reasons.push(format!("{} {} no further eviction", list(&exhausted), if exhausted.len() == 1 { "allows" } else { "allow" }));
+    }
+    if let Some((service, node)) = lonely.iter().next() {
+        reasons.push(format!("{service} may have its last endpoints on {node} alone"));
+    }
+    if gone {
+        reasons.push("something stays unserved".to_owned());
+    }
+    let may = reasons.is_empty();
+    let why = if may {
+        "every evicted workload has its Ready count back, and no budget over it is exhausted; an uncordon moves nothing back".to_owned()
+    } else {
+        format!("{}; uncordon first, and wait until what is Pending is Ready (an uncordon moves nothing back)", reasons.join("; "))
+    };
+    After { pending: pending.into_iter().collect(), exhausted_budgets: exhausted.into_iter().collect(), next_node_may_follow: may, why }
+}
+
+/// The one node that may hold all endpoints of something served at the end.
+fn only_node(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Option<String> {
+    let entry = &trace.cast.served[served];
+    if entry.broken.is_some() || entry.unknown.is_some() {
+        return None;
+    }
+    let news: Vec<&New> = end.new.iter().filter(|new| entry.sets[new.set] && end.ready(&trace.cast, new)).collect();
+    let mut nodes: BTreeSet<&str> = entry.others.iter().copied().filter(|node| !node.is_empty()).collect();
+    for new in &news {
+        nodes.extend(new.nodes.iter().map(|node| end.placement.nodes()[*node].name()));
+    }
+    nodes
+        .into_iter()
+        .find(|node| {
+            entry.others.iter().all(|other| other == node)
+                && news.iter().all(|new| new.nodes.iter().any(|index| end.placement.nodes()[*index].name() == *node))
+                && (!entry.others.is_empty() || !news.is_empty())
+        })
+        .map(str::to_owned)
+}
