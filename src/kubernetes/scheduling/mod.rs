@@ -10,6 +10,8 @@ pub(crate) mod node_ports;
 mod node_unschedulable;
 mod resources_fit;
 mod taint_toleration;
+#[cfg(test)]
+mod testing;
 mod topology_spread;
 mod volumes;
 
@@ -364,4 +366,97 @@ pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decisio
         &|_| dynamic_resources::filter(incoming),
     ];
     placement.nodes.iter().map(|node| first(filters.iter().map(|filter| filter(node)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{cluster, incoming, partial, pod, said, said_of};
+    use super::*;
+    use crate::cluster::kinds::Kind;
+    use crate::cluster::snapshot::{Reason, Scope};
+
+    const CLUSTER: &str = r#"
+        node a
+        node b {spec: {unschedulable: true}}
+        pod d/one @a {spec: {containers: [{name: c, resources: {requests: {cpu: 3}}, ports: [{containerPort: 80, hostPort: 80}]}]}}
+        pod d/done @a {status: {phase: Succeeded}, spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}
+        pod d/pending {spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}
+    "#;
+    const SMALL: &str = "{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}";
+    const LARGE: &str = "{spec: {containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
+
+    #[test]
+    fn the_placement_changes_without_the_one_it_was_cloned_from() {
+        let snapshot = cluster(CLUSTER);
+        let before = Placement::new(&snapshot);
+        let mut after = before.clone();
+        assert_eq!(said_of(&before, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert!(after.terminate(0, "d", "one"));
+        assert_eq!(said_of(&after, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!(after.remove(0, "d", "one").map(|pod| pod.terminating), Some(true));
+        assert!(after.remove(0, "d", "one").is_none() && !after.terminate(0, "d", "one") && !after.terminate(9, "d", "one"));
+        after.uncordon(1);
+        assert_eq!(said_of(&after, LARGE), ["fits", "fits"]);
+        after.cordon(0);
+        let small = pod(SMALL);
+        let Incoming { namespace, labels, spec } = incoming(&small);
+        for _ in 0..3 {
+            after.bind(1, Occupant { namespace, name: "", labels, spec, terminating: false });
+        }
+        assert_eq!(said_of(&after, LARGE), ["node(s) were unschedulable", "Insufficient cpu"]);
+        assert_eq!(said_of(&after, SMALL), ["node(s) were unschedulable", "fits"]);
+        assert_eq!(after.nodes()[1].requested("cpu"), Some(3000));
+        after.remove(1, "d", "");
+        assert_eq!(after.nodes()[1].requested("cpu"), Some(2000));
+        assert_eq!(said_of(&before, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!((before.index("b"), before.index("c")), (Some(1), None));
+    }
+
+    #[test]
+    fn a_refusal_beats_what_is_unknown_and_the_first_one_gives_the_words() {
+        let snapshot = cluster(CLUSTER);
+        let claim = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: x}}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
+        assert_eq!(said(&snapshot, claim), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!(said(&snapshot, "{spec: {nodeSelector: {host: c}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}")[0], "node(s) didn't match Pod's node affinity/selector");
+        assert_eq!(said(&snapshot, "{spec: {nodeName: b, schedulerName: default-scheduler}}"), ["node(s) didn't match the requested node name", "node(s) were unschedulable"]);
+    }
+
+    #[test]
+    fn another_scheduler_is_not_ours_to_know() {
+        assert_eq!(said(&cluster(CLUSTER), "{spec: {schedulerName: volcano}}"), ["? what scheduler volcano decides"; 2]);
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_unknown_for_those_who_use_it() {
+        let snapshot = cluster("node a");
+        let volume = |kind: &str| said(&snapshot, &format!("{{spec: {{volumes: [{{name: v, {kind}}}]}}}}")).remove(0);
+        for kind in ["hostPath: {path: /}", "emptyDir: {}", "configMap: {name: x}", "csi: {driver: x}", "persistentVolumeClaim: null"] {
+            assert_eq!(volume(kind), "fits", "{kind}");
+        }
+        for kind in ["persistentVolumeClaim: {claimName: x}", "ephemeral: {}", "gcePersistentDisk: {}", "awsElasticBlockStore: {}", "azureDisk: {}", "rbd: {}", "iscsi: {}"] {
+            assert!(volume(kind).starts_with("? where volume v can be used"), "{kind}");
+        }
+        assert_eq!(said(&snapshot, "{spec: {resourceClaims: [{name: gpu}]}}"), ["? where resource claim gpu can be allocated: dynamic resources are not modelled"]);
+        let class = "{spec: {containers: [{name: c, resources: {limits: {deviceclass.resource.kubernetes.io/gpu: 1}}}]}}";
+        assert_eq!(said(&snapshot, class), ["? where its device class can be allocated: dynamic resources are not modelled"]);
+    }
+
+    #[test]
+    fn pods_that_were_not_read_make_everything_unknown_but_refusals() {
+        let refused = NotRead { kind: Kind::Pod, scope: Scope::Cluster, reason: Reason::Forbidden };
+        let mut snapshot = partial(CLUSTER);
+        snapshot.objects.cover(Kind::Node, Scope::Cluster, Ok(()));
+        snapshot.objects.cover(Kind::Pod, Scope::Cluster, Err(refused));
+        assert_eq!(said(&snapshot, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!(said(&snapshot, SMALL), ["? what the pods on node a leave: not allowed to list pods", "node(s) were unschedulable"]);
+        snapshot.objects.cover(Kind::Pod, Scope::Node("a".to_owned()), Ok(()));
+        assert_eq!(said(&snapshot, SMALL), ["? affinity between pods: not allowed to list pods", "node(s) were unschedulable"]);
+    }
+
+    #[test]
+    fn gates_and_schedulers() {
+        assert!(gated(&pod("{spec: {schedulingGates: [{name: x}]}}").spec));
+        assert!(!gated(&PodSpec::default()));
+        assert_eq!(other_scheduler(&pod("{spec: {schedulerName: ''}}").spec), None);
+    }
 }

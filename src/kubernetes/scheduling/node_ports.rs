@@ -52,3 +52,48 @@ pub(super) fn filter(node: &NodeState<'_>, wanted: &[HostPort<'_>]) -> Decision 
         Decision::Fits
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::{cluster, said};
+    use super::*;
+
+    #[test]
+    fn ports() {
+        let held = |spec: &str| cluster(&format!("node a\npod d/x @a {{metadata: {{deletionTimestamp: 2026-01-01T00:00:00Z}}, spec: {{{spec}}}}}"));
+        let port = |port: &str| format!("containers: [{{name: c, ports: [{{{port}}}]}}]");
+        for (there, wanted, fits) in [
+            (port("containerPort: 80"), port("containerPort: 80"), true),
+            (port("containerPort: 80, hostPort: 80"), port("containerPort: 81, hostPort: 80"), false),
+            (port("containerPort: 80, hostPort: 80"), port("containerPort: 80, hostPort: 81"), true),
+            (port("containerPort: 80, hostPort: 80, protocol: TCP"), port("hostPort: 80, protocol: UDP"), true),
+            (port("hostPort: 80, protocol: TCP"), port("hostPort: 80"), false),
+            (port("hostPort: 80, hostIP: 127.0.0.1"), port("hostPort: 80"), false),
+            (port("hostPort: 80"), port("hostPort: 80, hostIP: 127.0.0.1"), false),
+            (port("hostPort: 80, hostIP: 0.0.0.0"), port("hostPort: 80, hostIP: 127.0.0.1"), false),
+            (port("hostPort: 80, hostIP: 127.0.0.2"), port("hostPort: 80, hostIP: 127.0.0.1"), true),
+            (port("hostPort: 80, hostIP: '::'"), port("hostPort: 80, hostIP: '::1'"), true),
+            (port("hostPort: 80, hostIP: '::'"), port("hostPort: 80"), false),
+            (format!("hostNetwork: true, {}", port("containerPort: 80")), port("hostPort: 80"), false),
+            (port("hostPort: 80"), format!("hostNetwork: true, {}", port("containerPort: 80")), false),
+            (port("hostPort: 80"), "initContainers: [{name: i, ports: [{hostPort: 80}]}]".to_owned(), true),
+            (port("hostPort: 80"), "initContainers: [{name: i, restartPolicy: Always, ports: [{hostPort: 80}]}]".to_owned(), false),
+        ] {
+            let expected = if fits { "fits" } else { "node(s) didn't have free ports for the requested pod ports" };
+            assert_eq!(said(&held(&there), &format!("{{spec: {{{wanted}}}}}")), [expected], "{there} | {wanted}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn conflicts_are_mutual(a in 0_usize..4, b in 0_usize..4, ports in (1_i64..3, 1_i64..3)) {
+            let addresses = ["0.0.0.0", "::", "127.0.0.1", "10.0.0.1"];
+            let a = HostPort { container: "", address: addresses[a], protocol: "TCP", port: ports.0 };
+            let b = HostPort { container: "", address: addresses[b], protocol: "TCP", port: ports.1 };
+            prop_assert_eq!(conflict(&a, &b), conflict(&b, &a));
+            prop_assert!(conflict(&a, &a));
+        }
+    }
+}

@@ -161,3 +161,84 @@ pub(super) fn filter(node: &NodeState<'_>, requests: &Amounts<'_>) -> Decision {
         None => Decision::Fits,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{cluster, pod, said};
+    use super::*;
+
+    fn requests(spec: &str, status: &str) -> Vec<(String, Option<i128>)> {
+        let pod = pod(&format!("{{spec: {{{spec}}}, status: {{{status}}}}}"));
+        let status = (!status.is_empty()).then_some(&pod.status);
+        pod_requests(&pod.spec, status).into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect()
+    }
+
+    #[test]
+    fn what_a_pod_reserves() {
+        let side = "{name: s, restartPolicy: Always, resources: {requests: {cpu: 2}}}";
+        let once = |cpu: &str| format!("{{name: o, resources: {{requests: {{cpu: {cpu}}}}}}}");
+        let main = "containers: [{name: a, resources: {requests: {cpu: 1}}}, {name: b, resources: {limits: {cpu: 500m}, requests: {}}}]";
+        let pod_level = |resources: &str| format!("resources: {{{resources}}}, {main}");
+        for (spec, cpu) in [
+            (main.to_owned(), 1500),
+            (format!("{main}, initContainers: [{}]", once("1")), 1500),
+            (format!("{main}, initContainers: [{}]", once("4")), 4000),
+            (format!("{main}, initContainers: [{side}, {}]", once("3")), 5000),
+            (format!("{main}, initContainers: [{}, {side}]", once("3")), 3500),
+            (format!("{main}, initContainers: [{side}, {side}]"), 5500),
+            (format!("{main}, overhead: {{cpu: 250m}}"), 1750),
+            (pod_level("requests: {cpu: 4}"), 4000),
+            (pod_level("requests: {cpu: 4}, limits: {cpu: 8}"), 4000),
+            (pod_level("limits: {cpu: 8}"), 1500),
+            (format!("overhead: {{cpu: 1}}, {}", pod_level("requests: {cpu: 1}")), 2000),
+            ("resources: {limits: {cpu: 8}}, containers: [{name: a}]".to_owned(), 8000),
+            ("containers: [{name: a, resources: {requests: {cpu: 0}, limits: {cpu: 1}}}]".to_owned(), 0),
+            ("containers: [{name: a, resources: {requests: {cpu: 0.0001}}}]".to_owned(), 1),
+        ] {
+            assert_eq!(requests(&spec, ""), [("cpu".to_owned(), Some(cpu))], "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_resize_in_place_reserves_the_largest() {
+        let spec = "containers: [{name: a, resources: {requests: {cpu: 2}}}]";
+        for (status, cpu) in [
+            ("containerStatuses: [{name: a, resources: {requests: {cpu: 3}}, allocatedResources: {cpu: 1}}]", 3000),
+            ("containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 4}}]", 4000),
+            ("containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 1}}]", 2000),
+            ("containerStatuses: [{name: b, resources: {requests: {cpu: 3}}}]", 2000),
+            ("containerStatuses: [{name: a, allocatedResources: {cpu: 3}}]", 2000),
+            ("conditions: [{type: PodResizePending, reason: Infeasible}], containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 1}}]", 1000),
+        ] {
+            assert_eq!(requests(spec, status), [("cpu".to_owned(), Some(cpu))], "{status}");
+        }
+    }
+
+    #[test]
+    fn room() {
+        let node = |allocatable: &str| format!("node a {{status: {{allocatable: {{{allocatable}}}}}}}\npod d/x @a {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 1500m, memory: 1Gi, x/y: 1}}}}}}]}}}}");
+        let usual = "cpu: 2, memory: 2Gi, pods: 2, x/y: 2";
+        for (allocatable, wanted, expected) in [
+            (usual, "cpu: 500m, memory: 1Gi, x/y: 1", "fits"),
+            (usual, "cpu: 501m", "Insufficient cpu"),
+            (usual, "cpu: 501m, memory: 1Gi, x/y: 2", "Insufficient cpu, Insufficient x/y"),
+            (usual, "memory: 1073741825", "Insufficient memory"),
+            (usual, "x/z: 1", "Insufficient x/z"),
+            (usual, "ephemeral-storage: 1", "Insufficient ephemeral-storage"),
+            (usual, "x/z: 0, hugepages-2Mi: 0, cpu: 0", "fits"),
+            (usual, "hugepages-2Mi: 2Mi", "Insufficient hugepages-2Mi"),
+            (usual, "storage: 5", "fits"),
+            (usual, "cpu: lots", "? whether node a has room: a quantity of cpu is missing or cannot be read"),
+            (usual, "cpu: lots, memory: 3Gi", "Insufficient memory"),
+            ("cpu: 1, memory: 8Gi, pods: 9", "cpu: 0", "fits"),
+            ("cpu: 1, memory: 8Gi, pods: 9", "cpu: 1m", "Insufficient cpu"),
+            ("cpu: 2, memory: 2Gi, pods: 1", "", "Too many pods"),
+            ("cpu: 2, memory: 2Gi, pods: 1", "cpu: 1", "Too many pods, Insufficient cpu"),
+            ("cpu: 2, memory: 2Gi", "", "? how many pods node a takes: its allocatable pods are not stated"),
+            ("cpu: much, pods: 5", "cpu: 1", "? whether node a has room: a quantity of cpu is missing or cannot be read"),
+        ] {
+            let pod = format!("{{spec: {{containers: [{{name: c, resources: {{requests: {{{wanted}}}}}}}]}}}}");
+            assert_eq!(said(&cluster(&node(allocatable)), &pod), [expected], "{allocatable} | {wanted}");
+        }
+    }
+}

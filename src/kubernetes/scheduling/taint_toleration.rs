@@ -77,3 +77,74 @@ pub(super) fn filter(node: &NodeState<'_>, incoming: &Incoming<'_>, comparisons:
         Some((Tolerance::Yes, _)) | None => Decision::Fits,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Placement;
+    use super::super::testing::{cluster, said, said_of};
+    use crate::cluster::snapshot::ServerVersion;
+
+    fn with(tolerations: &str) -> String {
+        format!("{{spec: {{tolerations: [{tolerations}]}}}}")
+    }
+
+    #[test]
+    fn taints() {
+        for (taint, tolerations, fits) in [
+            ("{key: k, value: v, effect: NoSchedule}", "", false),
+            ("{key: k, value: v, effect: NoExecute}", "", false),
+            ("{key: k, value: v, effect: PreferNoSchedule}", "", true),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: k, value: v}", true),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: k, operator: Equal, value: v, effect: NoSchedule}", true),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: k, operator: Equal, value: w}", false),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: k, operator: Exists}", true),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: k, operator: Exists, effect: NoExecute}", false),
+            ("{key: k, value: v, effect: NoSchedule}", "{operator: Exists}", true),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: l, operator: Exists}, {key: k, operator: Exists}", true),
+            ("{key: k, value: '5', effect: NoSchedule}", "{key: k, operator: Gt, value: '4'}", false),
+            ("{key: k, value: v, effect: NoSchedule}", "{key: k, operator: Odd, value: v}", false),
+        ] {
+            let snapshot = cluster(&format!("node a {{spec: {{taints: [{taint}]}}}}"));
+            let expected = if fits { "fits".to_owned() } else { format!("node(s) had untolerated taint(s): k={}:{}", if taint.contains("'5'") { "5" } else { "v" }, if taint.contains("NoExecute") { "NoExecute" } else { "NoSchedule" }) };
+            assert_eq!(said(&snapshot, &with(tolerations)), [expected], "{taint} {tolerations}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_only_where_the_scheduler_may_know_how() {
+        let mut snapshot = cluster("node a {spec: {taints: [{key: k, value: '5', effect: NoSchedule}]}}");
+        for (version, toleration, expected) in [
+            ("v1.36.0", "{key: k, operator: Gt, value: '4'}", "node(s) had untolerated taint(s): k=5:NoSchedule"),
+            ("v1.37.0", "{key: k, operator: Lt, value: '4'}", "node(s) had untolerated taint(s): k=5:NoSchedule"),
+            ("v1.37.0", "{key: k, operator: Lt, value: '6'}", "? whether tolerations that compare numbers hold for the taint k=5:NoSchedule"),
+            ("v1.37.0", "{key: k, operator: Gt, value: '5'}", "node(s) had untolerated taint(s): k=5:NoSchedule"),
+            ("v1.37.0", "{key: k, operator: Gt, value: '4'}", "? whether tolerations that compare numbers hold for the taint k=5:NoSchedule"),
+        ] {
+            snapshot.server_version = Some(ServerVersion { git_version: version.to_owned() });
+            assert_eq!(said(&snapshot, &with(toleration)), [expected], "{version} {toleration}");
+        }
+    }
+
+    #[test]
+    fn a_cordon_is_tolerated_like_its_taint() {
+        let cordoned = "node a {spec: {unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}}";
+        let later = "node a {spec: {unschedulable: true}}";
+        for (tolerations, expected) in [
+            ("", "node(s) were unschedulable"),
+            ("{operator: Exists}", "fits"),
+            ("{operator: Exists, effect: NoSchedule}", "fits"),
+            ("{operator: Exists, effect: NoExecute}", "node(s) were unschedulable"),
+            ("{key: node.kubernetes.io/unschedulable, operator: Exists}", "fits"),
+        ] {
+            for text in [cordoned, later] {
+                assert_eq!(said(&cluster(text), &with(tolerations)), [expected], "{tolerations}");
+            }
+        }
+        let snapshot = cluster(cordoned);
+        let mut placement = Placement::new(&snapshot);
+        placement.uncordon(0);
+        assert_eq!(said_of(&placement, &with("")), ["fits"]);
+        let taint_alone = "node a {spec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}}";
+        assert_eq!(said(&cluster(taint_alone), &with("")), ["node(s) had untolerated taint(s): node.kubernetes.io/unschedulable:NoSchedule"]);
+    }
+}
