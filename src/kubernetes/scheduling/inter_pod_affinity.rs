@@ -226,3 +226,113 @@ impl<'a> InterPodAffinity<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{cluster, partial, said};
+    use crate::cluster::kinds::Kind;
+    use crate::cluster::snapshot::Scope;
+
+    const AFFINITY: &str = "node(s) didn't match pod affinity rules";
+    const ANTI: &str = "node(s) didn't match pod anti-affinity rules";
+    const EXISTING: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
+
+    fn with(kind: &str, terms: &str) -> String {
+        format!("{{metadata: {{labels: {{app: x, rev: '1'}}}}, spec: {{affinity: {{{kind}: {{requiredDuringSchedulingIgnoredDuringExecution: [{terms}]}}}}}}}}")
+    }
+
+    const NODES: &str = "
+        node a {metadata: {labels: {zone: x}}}
+        node b {metadata: {labels: {zone: x}}}
+        node c {metadata: {labels: {zone: y}}}
+        node e
+        namespace d
+        namespace o {metadata: {labels: {team: t}}}
+    ";
+
+    fn there(pods: &str) -> crate::cluster::snapshot::Snapshot {
+        cluster(&format!("{NODES}{pods}"))
+    }
+
+    #[test]
+    fn anti_affinity() {
+        let snapshot = there("pod d/1 @a {metadata: {labels: {app: x, rev: '0'}, deletionTimestamp: 2026-01-01T00:00:00Z}}\npod o/1 @c {metadata: {labels: {app: x, rev: '1'}}}");
+        let app = "labelSelector: {matchLabels: {app: x}}";
+        for (term, expected) in [
+            (format!("topologyKey: host, {app}"), [ANTI, "fits", "fits", "fits"]),
+            (format!("topologyKey: zone, {app}"), [ANTI, ANTI, "fits", "fits"]),
+            ("topologyKey: zone".to_owned(), ["fits"; 4]),
+            ("topologyKey: zone, labelSelector: {}".to_owned(), [ANTI, ANTI, "fits", "fits"]),
+            (format!("topologyKey: host, namespaces: [o], {app}"), ["fits", "fits", ANTI, "fits"]),
+            (format!("topologyKey: host, namespaces: [o, d], {app}"), [ANTI, "fits", ANTI, "fits"]),
+            (format!("topologyKey: host, namespaceSelector: {{}}, {app}"), [ANTI, "fits", ANTI, "fits"]),
+            (format!("topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, {app}"), ["fits", "fits", ANTI, "fits"]),
+            (format!("topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, namespaces: [d], {app}"), [ANTI, "fits", ANTI, "fits"]),
+            (format!("topologyKey: host, namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: d}}}}, {app}"), [ANTI, "fits", "fits", "fits"]),
+            (format!("topologyKey: host, matchLabelKeys: [rev], {app}"), ["fits"; 4]),
+            (format!("topologyKey: host, mismatchLabelKeys: [rev], {app}"), [ANTI, "fits", "fits", "fits"]),
+            (format!("topologyKey: host, matchLabelKeys: [rev], namespaces: [o], {app}"), ["fits", "fits", ANTI, "fits"]),
+            (format!("topologyKey: host, matchLabelKeys: [app], mismatchLabelKeys: [rev], namespaces: [o], {app}"), ["fits"; 4]),
+            (format!("topologyKey: host, matchLabelKeys: [none], {app}"), [ANTI, "fits", "fits", "fits"]),
+        ] {
+            assert_eq!(said(&snapshot, &with("podAntiAffinity", &format!("{{{term}}}"))), expected, "{term}");
+        }
+    }
+
+    #[test]
+    fn existing_pods_shun_too() {
+        let shunning = |place: &str, term: &str| there(&format!("pod {place} {}", with("podAntiAffinity", &format!("{{{term}}}"))));
+        let app = "labelSelector: {matchLabels: {app: x}}";
+        let incoming = "{metadata: {labels: {app: x, rev: '1'}}}";
+        for (place, term, expected) in [
+            ("d/1 @a", format!("topologyKey: zone, {app}"), [EXISTING, EXISTING, "fits", "fits"]),
+            ("d/1 @e", format!("topologyKey: zone, {app}"), ["fits"; 4]),
+            ("o/1 @a", format!("topologyKey: zone, {app}"), ["fits"; 4]),
+            ("o/1 @a", format!("topologyKey: zone, namespaceSelector: {{}}, {app}"), [EXISTING, EXISTING, "fits", "fits"]),
+            ("o/1 @a", format!("topologyKey: zone, namespaceSelector: {{matchLabels: {{team: t}}}}, {app}"), ["fits"; 4]),
+            ("d/1 @a", "topologyKey: host, labelSelector: {matchLabels: {app: y}}".to_owned(), ["fits"; 4]),
+            ("d/1 @a", "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['1']}]}".to_owned(), [EXISTING, "fits", "fits", "fits"]),
+            ("d/1 @a", "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['2']}]}".to_owned(), ["fits"; 4]),
+        ] {
+            assert_eq!(said(&shunning(place, &term), incoming), expected, "{place} {term}");
+        }
+    }
+
+    #[test]
+    fn affinity() {
+        let app = |value: &str| format!("labelSelector: {{matchLabels: {{app: {value}}}}}");
+        let other = "pod d/1 @a {metadata: {labels: {app: y, tier: w}}}\npod o/1 @c {metadata: {labels: {app: z}}}";
+        for (pods, terms, expected) in [
+            (other, format!("{{topologyKey: zone, {}}}", app("y")), ["fits", "fits", AFFINITY, AFFINITY]),
+            (other, format!("{{topologyKey: host, {}}}", app("y")), ["fits", AFFINITY, AFFINITY, AFFINITY]),
+            (other, format!("{{topologyKey: host, {}}}", app("z")), [AFFINITY; 4]),
+            (other, format!("{{topologyKey: host, namespaces: [o], {}}}", app("z")), [AFFINITY, AFFINITY, "fits", AFFINITY]),
+            // Nobody anywhere matches: the first may go where the keys are, if it matches itself.
+            (other, format!("{{topologyKey: zone, {}}}", app("x")), ["fits", "fits", "fits", AFFINITY]),
+            (other, format!("{{topologyKey: zone, namespaces: [o], {}}}", app("x")), [AFFINITY; 4]),
+            // One pod must match all terms; two pods that match one each do not.
+            (other, format!("{{topologyKey: zone, {}}}, {{topologyKey: host, labelSelector: {{matchLabels: {{tier: w}}}}}}", app("y")), ["fits", AFFINITY, AFFINITY, AFFINITY]),
+            ("pod d/1 @a {metadata: {labels: {app: y}}}\npod d/2 @a {metadata: {labels: {tier: w}}}", format!("{{topologyKey: zone, {}}}, {{topologyKey: zone, labelSelector: {{matchLabels: {{tier: w}}}}}}", app("y")), [AFFINITY; 4]),
+            // A match on a node without the key is a match nowhere.
+            ("pod d/1 @e {metadata: {labels: {app: x}}}", format!("{{topologyKey: zone, {}}}", app("x")), ["fits", "fits", "fits", AFFINITY]),
+        ] {
+            assert_eq!(said(&there(pods), &with("podAffinity", &terms)), expected, "{pods} | {terms}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_read() {
+        let mut snapshot = partial("node a\npod o/1 @a {metadata: {labels: {app: x}}}\npod d/1 @a {metadata: {labels: {app: y}}}");
+        for kind in [Kind::Node, Kind::Pod] {
+            snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
+        }
+        let selected = |kind: &str, app: &str| with(kind, &format!("{{topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, labelSelector: {{matchLabels: {{app: {app}}}}}}}"));
+        let labels = "? the labels of namespace o: namespaces were not read";
+        assert_eq!(said(&snapshot, &selected("podAntiAffinity", "x")), [labels]);
+        assert_eq!(said(&snapshot, &selected("podAntiAffinity", "z")), ["fits"]);
+        assert_eq!(said(&snapshot, &selected("podAffinity", "x")), [labels]);
+        assert_eq!(said(&snapshot, &selected("podAffinity", "z")), [AFFINITY]);
+        let both = with("podAntiAffinity", "{topologyKey: host, namespaceSelector: {matchLabels: {team: t}}, labelSelector: {}}, {topologyKey: host, labelSelector: {matchLabels: {app: y}}}");
+        assert_eq!(said(&snapshot, &both), [ANTI]);
+    }
+}

@@ -143,3 +143,147 @@ impl<'a> Constraint<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{cluster, incoming, partial, pod, said};
+    use super::super::{SpreadCounts, spread_counts};
+    use super::*;
+    use crate::cluster::kinds::Kind;
+    use crate::cluster::snapshot::Scope;
+
+    const SKEWED: &str = "node(s) didn't match pod topology spread constraints";
+    const KEYLESS: &str = "node(s) didn't match pod topology spread constraints (missing required label): ";
+    const CORDONED: &str = "node(s) were unschedulable";
+
+    /// Three nodes, the last one cordoned, and a pod of `app: x` on each of the others.
+    const DRAINED: &str = "
+        node a
+        node b
+        node c {spec: {unschedulable: true}}
+        pod d/1 @a {metadata: {labels: {app: x}}}
+        pod d/2 @b {metadata: {labels: {app: x}}}
+        pod d/3 @c {metadata: {labels: {app: x}, deletionTimestamp: 2026-01-01T00:00:00Z}}
+        pod d/4 @c {metadata: {labels: {app: x}}, status: {phase: Failed}}
+        pod d/5 @a {metadata: {labels: {app: y}}}
+        pod other/1 @a {metadata: {labels: {app: x}}}
+    ";
+
+    fn spread(extra: &str) -> String {
+        let selector = if extra.contains("labelSelector") { "" } else { "labelSelector: {matchLabels: {app: x}}, " };
+        format!("{{metadata: {{labels: {{app: x}}}}, spec: {{topologySpreadConstraints: [{{maxSkew: 1, topologyKey: host, whenUnsatisfiable: DoNotSchedule, {selector}{extra}}}]}}}}")
+    }
+
+    #[test]
+    fn a_cordoned_node_is_an_empty_domain_unless_taints_are_honoured() {
+        for (extra, expected) in [
+            ("", [SKEWED, SKEWED, CORDONED]),
+            ("nodeTaintsPolicy: Ignore", [SKEWED, SKEWED, CORDONED]),
+            ("nodeTaintsPolicy: Honor", ["fits", "fits", CORDONED]),
+            ("nodeTaintsPolicy: Honor, minDomains: 2", ["fits", "fits", CORDONED]),
+            ("nodeTaintsPolicy: Honor, minDomains: 3", [SKEWED, SKEWED, CORDONED]),
+            ("labelSelector: null", ["fits", "fits", CORDONED]),
+            ("labelSelector: {}", ["fits", "fits", CORDONED]),
+            ("labelSelector: {}, matchLabelKeys: [app]", [SKEWED, SKEWED, CORDONED]),
+            ("labelSelector: {}, matchLabelKeys: [none]", ["fits", "fits", CORDONED]),
+            ("labelSelector: null, matchLabelKeys: [app]", ["fits", "fits", CORDONED]),
+            ("matchLabelKeys: [app]", [SKEWED, SKEWED, CORDONED]),
+            ("labelSelector: {matchLabels: {app: y}}", ["fits", "fits", CORDONED]),
+            ("labelSelector: {matchLabels: {app: z}}", ["fits", "fits", CORDONED]),
+        ] {
+            assert_eq!(said(&cluster(DRAINED), &spread(extra)), expected, "{extra}");
+        }
+        assert_eq!(said(&cluster(DRAINED), &spread("").replace("maxSkew: 1", "maxSkew: 2")), ["fits", "fits", CORDONED]);
+        assert_eq!(said(&cluster(DRAINED), &spread("").replace("DoNotSchedule", "ScheduleAnyway")), ["fits", "fits", CORDONED]);
+        let tolerant = spread("nodeTaintsPolicy: Honor").replace("spec: {", "spec: {tolerations: [{operator: Exists}], ");
+        assert_eq!(said(&cluster(DRAINED), &tolerant), [SKEWED, SKEWED, "fits"]);
+    }
+
+    #[test]
+    fn the_pod_counts_itself_only_if_it_matches() {
+        let snapshot = cluster("node a\nnode b\npod d/1 @a {metadata: {labels: {app: y}}}\npod d/2 @a {metadata: {labels: {app: y}}}");
+        let selector = "labelSelector: {matchLabels: {app: y}}";
+        assert_eq!(said(&snapshot, &spread(selector)), [SKEWED, "fits"]);
+        assert_eq!(said(&snapshot, &spread(selector).replace("maxSkew: 1", "maxSkew: 2")), ["fits", "fits"]);
+        let same = spread(selector).replace("metadata: {labels: {app: x}}", "metadata: {labels: {app: y}}");
+        assert_eq!(said(&snapshot, &same.replace("maxSkew: 1", "maxSkew: 2")), [SKEWED, "fits"]);
+    }
+
+    #[test]
+    fn nodes_that_the_pod_cannot_use_are_no_domains_unless_affinity_is_ignored() {
+        let text = "
+            node a {metadata: {labels: {zone: x}}}
+            node b {metadata: {labels: {zone: x}}}
+            node c {metadata: {labels: {zone: y}}}
+            pod d/1 @a {metadata: {labels: {app: x}}}
+            pod d/2 @b {metadata: {labels: {app: x}}}
+        ";
+        let other = "node(s) didn't match Pod's node affinity/selector";
+        let select = |extra: &str| spread(extra).replace("spec: {", "spec: {nodeSelector: {zone: x}, ");
+        assert_eq!(said(&cluster(text), &select("")), ["fits", "fits", other]);
+        assert_eq!(said(&cluster(text), &select("nodeAffinityPolicy: Honor")), ["fits", "fits", other]);
+        assert_eq!(said(&cluster(text), &select("nodeAffinityPolicy: Ignore")), [SKEWED, SKEWED, other]);
+    }
+
+    #[test]
+    fn domains_span_nodes() {
+        let text = "
+            node a {metadata: {labels: {zone: x}}}
+            node b {metadata: {labels: {zone: x}}}
+            node c {metadata: {labels: {zone: y}}}
+            node e
+            pod d/1 @a {metadata: {labels: {app: x}}}
+        ";
+        let keyless = format!("{KEYLESS}zone");
+        assert_eq!(said(&cluster(text), &spread("").replace("topologyKey: host", "topologyKey: zone")), [SKEWED, SKEWED, "fits", &keyless]);
+        assert_eq!(said(&cluster(text), &spread("labelSelector: null").replace("topologyKey: host", "topologyKey: zone")), ["fits", "fits", "fits", &keyless]);
+    }
+
+    #[test]
+    fn a_key_of_one_constraint_narrows_the_domains_of_the_others() {
+        let text = "
+            node a {metadata: {labels: {zone: x}}}
+            node b {metadata: {labels: {zone: x}}}
+            node c
+            pod d/1 @a {metadata: {labels: {app: x}}}
+            pod d/2 @b {metadata: {labels: {app: x}}}
+        ";
+        assert_eq!(said(&cluster(text), &spread("")), [SKEWED, SKEWED, "fits"]);
+        let second = "}, {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: null";
+        let both = spread("labelSelector: {matchLabels: {app: x}}").replace("}]}}", &format!("{second}}}]}}}}"));
+        assert_eq!(said(&cluster(text), &both), ["fits", "fits", &format!("{KEYLESS}zone")]);
+    }
+
+    #[test]
+    fn no_domain_at_all() {
+        let text = "node a {spec: {taints: [{key: k, effect: NoSchedule}]}}";
+        let nowhere = spread("nodeTaintsPolicy: Honor");
+        assert_eq!(said(&cluster(text), &nowhere), ["node(s) had untolerated taint(s): k:NoSchedule"]);
+        assert_eq!(spread_counts(&Placement::new(&cluster(text)), &incoming(&pod(&nowhere)))[0].minimum, 0);
+    }
+
+    #[test]
+    fn counts() {
+        let snapshot = cluster(DRAINED);
+        let domains = BTreeMap::from([("a".to_owned(), 1), ("b".to_owned(), 1), ("c".to_owned(), 0)]);
+        let expected = SpreadCounts { topology_key: "host".to_owned(), max_skew: 1, own: 1, minimum: 0, domains };
+        assert_eq!(spread_counts(&Placement::new(&snapshot), &incoming(&pod(&spread("")))), [expected]);
+    }
+
+    #[test]
+    fn unread_pods_leave_counts_open() {
+        let mut snapshot = partial(DRAINED);
+        snapshot.objects.cover(Kind::Node, Scope::Cluster, Ok(()));
+        let unknown = "? how the pods are spread: pods in namespace d were not read";
+        let refused = |snapshot: &_, extra: &str| {
+            let pod = pod(&spread(extra));
+            let placement = Placement::new(snapshot);
+            let spread = TopologySpread::new(&placement, &incoming(&pod));
+            super::super::testing::words(spread.filter(&placement.nodes[0]))
+        };
+        assert_eq!(refused(&snapshot, ""), unknown);
+        assert_eq!(refused(&snapshot, "labelSelector: {}"), "fits");
+        snapshot.objects.cover(Kind::Pod, Scope::Namespace("d".to_owned()), Ok(()));
+        assert_eq!(refused(&snapshot, ""), SKEWED);
+    }
+}
