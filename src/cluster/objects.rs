@@ -466,6 +466,8 @@ slim! {
         conditions: Vec<Condition>,
         /// State of the containers.
         container_statuses: Vec<ContainerStatus>,
+        /// State of the init containers.
+        init_container_statuses: Vec<ContainerStatus>,
         /// Node the preemptor waits for.
         nominated_node_name: String,
         /// Address of the pod.
@@ -483,6 +485,10 @@ slim! {
         restart_count: i64,
         /// Present state.
         state: ContainerState,
+        /// Requests and limits that the runtime applies, while they may differ from the spec's by a resize in place.
+        resources: Option<ResourceRequirements>,
+        /// Requests that the kubelet admitted.
+        allocated_resources: ResourceList,
     }
 
     /// Present state of a container; only waiting carries a reason that a rule reads.
@@ -1105,6 +1111,13 @@ impl Pod {
     /// `namespace/name`.
     pub fn key(&self) -> (&str, &str) {
         (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+impl Container {
+    /// Whether an init container runs as long as the pod does (a sidecar).
+    pub fn restartable(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
     }
 }
 

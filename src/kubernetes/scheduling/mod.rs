@@ -1,14 +1,33 @@
-//! Where a pod may land: the scheduler's filters, one file each.
+//! Where a pod may land: the scheduler's filters, one file each (`pkg/scheduler/framework/plugins`, in the order of
+//! `pkg/scheduler/apis/config/v1/default_plugins.go`).
 
-pub mod gates;
+mod dynamic_resources;
+mod gates;
+mod inter_pod_affinity;
+mod node_affinity;
+mod node_name;
+pub(crate) mod node_ports;
+mod node_unschedulable;
+mod resources_fit;
+mod taint_toleration;
+#[cfg(test)]
+mod testing;
+mod topology_spread;
+mod volumes;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::cluster::objects::{Node, PodSpec, StringMap};
+use crate::cluster::objects::{LabelSelector, Node, Pod, PodSpec, PodStatus, SelectorOperator, SelectorRequirement, StringMap};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
-pub use gates::gated;
+use self::inter_pod_affinity::{InterPodAffinity, anti_affinity};
+use self::node_ports::HostPort;
+use self::resources_fit::Amounts;
+use self::topology_spread::TopologySpread;
+
+pub use self::gates::{gated, other_scheduler};
 
 /// A pod on a node, as the filters see it. Finished pods are none.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +44,7 @@ pub struct Occupant<'a> {
     pub terminating: bool,
 }
 
-/// A pod to be placed: its owner's template.
+/// A pod to be placed: its owner's template, without a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     /// Namespace.
@@ -47,18 +66,66 @@ pub enum Decision {
     Unknown(String),
 }
 
+/// The first refusal, else the first unknown, else it fits. Nothing after a refusal is evaluated.
+fn first(decisions: impl Iterator<Item = Decision>) -> Decision {
+    let mut result = Decision::Fits;
+    for decision in decisions {
+        match (&decision, &result) {
+            (Decision::Refused(_), _) => return decision,
+            (Decision::Unknown(_), Decision::Fits) => result = decision,
+            _ => {}
+        }
+    }
+    result
+}
+
+/// What a pod takes of its node; computed once per pod.
+#[derive(Debug)]
+struct Claims<'a> {
+    requests: Amounts<'a>,
+    ports: Vec<HostPort<'a>>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<'a> {
+    occupant: Occupant<'a>,
+    claims: Rc<Claims<'a>>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(occupant: Occupant<'a>, status: Option<&'a PodStatus>) -> Self {
+        let requests = resources_fit::pod_requests(occupant.spec, status);
+        Self { occupant, claims: Rc::new(Claims { requests, ports: node_ports::declared(occupant.spec) }) }
+    }
+
+    fn is(&self, namespace: &str, name: &str) -> bool {
+        self.occupant.namespace == namespace && self.occupant.name == name
+    }
+}
+
 /// A node and the pods on it.
 #[derive(Clone, Debug)]
 pub struct NodeState<'a> {
     node: &'a Node,
     cordoned: bool,
-    occupants: Vec<Occupant<'a>>,
+    entries: Vec<Entry<'a>>,
+    allocatable: Rc<Amounts<'a>>,
+    requested: Amounts<'a>,
+    /// Pods with required anti-affinity.
+    shunning: usize,
 }
 
 impl<'a> NodeState<'a> {
     /// A node without pods, cordoned if its object says so.
     pub fn new(node: &'a Node) -> Self {
-        Self { node, cordoned: node.spec.unschedulable, occupants: Vec::new() }
+        Self {
+            node,
+            cordoned: node.spec.unschedulable,
+            entries: Vec::new(),
+            allocatable: Rc::new(resources_fit::allocatable(&node.status.allocatable)),
+            requested: Amounts::new(),
+            shunning: 0,
+        }
     }
 
     /// The node.
@@ -78,25 +145,55 @@ impl<'a> NodeState<'a> {
 
     /// The pods on it.
     pub fn occupants(&self) -> impl Iterator<Item = &Occupant<'a>> {
-        self.occupants.iter()
+        self.entries.iter().map(|entry| &entry.occupant)
+    }
+
+    /// What its pods request of a resource in sum: thousandths of `cpu`, whole units of the others; `None` where a
+    /// quantity does not parse.
+    pub fn requested(&self, resource: &str) -> Option<i128> {
+        self.requested.get(resource).copied().unwrap_or(Some(0))
     }
 
     /// Puts a pod on it.
     pub fn add(&mut self, occupant: Occupant<'a>) {
-        self.occupants.push(occupant);
+        self.enter(Entry::new(occupant, None));
+    }
+
+    /// Puts a pod on it as it runs there.
+    fn add_pod(&mut self, pod: &'a Pod) {
+        let occupant = Occupant {
+            namespace: &pod.metadata.namespace,
+            name: &pod.metadata.name,
+            labels: &pod.metadata.labels,
+            spec: &pod.spec,
+            terminating: pod.metadata.terminating(),
+        };
+        self.enter(Entry::new(occupant, Some(&pod.status)));
+    }
+
+    fn enter(&mut self, entry: Entry<'a>) {
+        resources_fit::add(&mut self.requested, &entry.claims.requests);
+        self.shunning += usize::from(!anti_affinity(entry.occupant.spec).is_empty());
+        self.entries.push(entry);
     }
 
     /// Takes a pod off it; `None` if it was not there.
     pub fn remove(&mut self, namespace: &str, name: &str) -> Option<Occupant<'a>> {
-        let index = self.occupants.iter().position(|pod| pod.namespace == namespace && pod.name == name)?;
-        Some(self.occupants.remove(index))
+        let index = self.entries.iter().position(|entry| entry.is(namespace, name))?;
+        let removed = self.entries.remove(index).occupant;
+        self.requested.clear();
+        for entry in &self.entries {
+            resources_fit::add(&mut self.requested, &entry.claims.requests);
+        }
+        self.shunning -= usize::from(!anti_affinity(removed.spec).is_empty());
+        Some(removed)
     }
 
     /// Marks a pod as terminating; false if it was not there.
     pub fn set_terminating(&mut self, namespace: &str, name: &str) -> bool {
-        match self.occupants.iter_mut().find(|pod| pod.namespace == namespace && pod.name == name) {
-            Some(pod) => {
-                pod.terminating = true;
+        match self.entries.iter_mut().find(|entry| entry.is(namespace, name)) {
+            Some(entry) => {
+                entry.occupant.terminating = true;
                 true
             }
             None => false,
@@ -108,7 +205,7 @@ impl<'a> NodeState<'a> {
         self.cordoned = true;
     }
 
-    /// Uncordons it.
+    /// Uncordons it; the taint of the cordon goes too.
     pub fn uncordon(&mut self) {
         self.cordoned = false;
     }
@@ -119,24 +216,22 @@ impl<'a> NodeState<'a> {
 pub struct Placement<'a> {
     snapshot: &'a Snapshot,
     nodes: Vec<Rc<NodeState<'a>>>,
+    /// Whether the scheduler may know tolerations that compare numbers.
+    comparisons: bool,
 }
 
 impl<'a> Placement<'a> {
-    /// The placement as read.
+    /// The placement as read: the nodes, and the pods bound to them that are not finished.
     pub fn new(snapshot: &'a Snapshot) -> Self {
         let mut nodes: Vec<_> = snapshot.nodes.seen().iter().map(NodeState::new).collect();
         for pod in snapshot.pods.seen().iter().filter(|pod| !pod.finished()) {
-            if let Some(index) = pod.node().and_then(|node| snapshot.nodes.position("", node)) {
-                nodes[index].add(Occupant {
-                    namespace: &pod.metadata.namespace,
-                    name: &pod.metadata.name,
-                    labels: &pod.metadata.labels,
-                    spec: &pod.spec,
-                    terminating: pod.metadata.terminating(),
-                });
+            let index = pod.node().and_then(|node| snapshot.nodes.position("", node));
+            if let Some(node) = index.and_then(|index| nodes.get_mut(index)) {
+                node.add_pod(pod);
             }
         }
-        Self { snapshot, nodes: nodes.into_iter().map(Rc::new).collect() }
+        let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
+        Self { snapshot, nodes: nodes.into_iter().map(Rc::new).collect(), comparisons: minor.is_none_or(|minor| minor > 36) }
     }
 
     /// The nodes, in the snapshot's order (by name).
@@ -149,12 +244,24 @@ impl<'a> Placement<'a> {
         self.nodes.binary_search_by(|state| state.name().cmp(node)).ok()
     }
 
+    /// Whether all nodes are known.
+    ///
+    /// # Errors
+    /// What was not read.
+    pub fn nodes_known(&self) -> Result<(), NotRead> {
+        self.snapshot.nodes.all().map(|_| ())
+    }
+
     /// Whether all pods are known.
     ///
     /// # Errors
     /// What was not read.
     pub fn pods_known(&self) -> Result<(), NotRead> {
         self.snapshot.pods.all().map(|_| ())
+    }
+
+    fn namespace_known(&self, namespace: &str) -> Result<(), NotRead> {
+        self.snapshot.pods.in_namespace(namespace).map(|_| ())
     }
 
     fn change<T>(&mut self, node: usize, change: impl FnOnce(&mut NodeState<'a>) -> T) -> Option<T> {
@@ -187,6 +294,24 @@ impl<'a> Placement<'a> {
     }
 }
 
+/// A selector with the values of a pod's own labels merged in, as at creation
+/// (`pkg/registry/core/pod/strategy.go`, applyLabelKeysToLabelSelector).
+///
+/// A key that the selector already has is left: an existing pod's selector has been merged before, and the API server
+/// refuses a new one with a key in both places.
+fn merge_label_keys<'s>(selector: &'s LabelSelector, keys: &[String], operator: SelectorOperator, labels: &StringMap) -> Cow<'s, LabelSelector> {
+    let mut merged = Cow::Borrowed(selector);
+    for key in keys {
+        if let Some(value) = labels.get(key)
+            && !selector.match_expressions.iter().any(|present| &present.key == key)
+        {
+            let requirement = SelectorRequirement { key: key.clone(), operator, values: vec![value.clone()] };
+            merged.to_mut().match_expressions.push(requirement);
+        }
+    }
+    merged
+}
+
 /// What a hard spread constraint counts now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpreadCounts {
@@ -198,18 +323,140 @@ pub struct SpreadCounts {
     pub own: i64,
     /// The global minimum, 0 with fewer domains than `minDomains`.
     pub minimum: i64,
-    /// Matching pods per domain.
+    /// Matching pods per domain, of those that were read.
     pub domains: BTreeMap<String, i64>,
 }
 
 /// What each hard spread constraint of a pod counts, in the order of the spec.
-pub fn spread_counts(_placement: &Placement<'_>, _incoming: &Incoming<'_>) -> Vec<SpreadCounts> {
-    Vec::new()
+pub fn spread_counts(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<SpreadCounts> {
+    TopologySpread::new(placement, incoming).counts()
 }
 
 /// Where a pod may land: one decision per node, in the order of [`Placement::nodes`].
 ///
-/// The first refusing filter in the scheduler's order gives the words. A certain refusal beats what is unknown.
-pub fn decide(placement: &Placement<'_>, _incoming: &Incoming<'_>) -> Vec<Decision> {
-    placement.nodes.iter().map(|_| Decision::Fits).collect()
+/// The first refusing filter in the scheduler's order gives the words. A certain refusal beats what is unknown. Gates
+/// are not looked at: a gated pod is decided as if it had none ([`gated`]).
+pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decision> {
+    if let Some(scheduler) = other_scheduler(incoming.spec) {
+        let decision = Decision::Unknown(format!("what scheduler {scheduler} decides"));
+        return vec![decision; placement.nodes.len()];
+    }
+    let ports = node_ports::declared(incoming.spec);
+    let requests = resources_fit::pod_requests(incoming.spec, None);
+    let spread = TopologySpread::new(placement, incoming);
+    let affinity = InterPodAffinity::new(placement, incoming);
+    let all_pods = placement.pods_known();
+    let filters: [&dyn Fn(&NodeState<'_>) -> Decision; 11] = [
+        &|node| node_unschedulable::filter(node, incoming),
+        &|node| node_name::filter(node, incoming),
+        &|node| taint_toleration::filter(node, incoming, placement.comparisons),
+        &|node| node_affinity::filter(node, incoming),
+        &|node| node_ports::filter(node, &ports),
+        &|node| resources_fit::filter(node, &requests),
+        &|node| match &all_pods {
+            Ok(()) => Decision::Fits,
+            Err(_) => match placement.snapshot.pods.on_node(node.name()) {
+                Ok(_) => Decision::Fits,
+                Err(unread) => Decision::Unknown(format!("what the pods on node {} leave: {unread}", node.name())),
+            },
+        },
+        &|_| volumes::filter(incoming),
+        &|node| spread.filter(node),
+        &|node| affinity.filter(node),
+        &|_| dynamic_resources::filter(incoming),
+    ];
+    placement.nodes.iter().map(|node| first(filters.iter().map(|filter| filter(node)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{cluster, incoming, partial, pod, said, said_of};
+    use super::*;
+    use crate::cluster::kinds::Kind;
+    use crate::cluster::snapshot::{Reason, Scope};
+
+    const CLUSTER: &str = r#"
+        node a
+        node b {spec: {unschedulable: true}}
+        pod d/one @a {spec: {containers: [{name: c, resources: {requests: {cpu: 3}}, ports: [{containerPort: 80, hostPort: 80}]}]}}
+        pod d/done @a {status: {phase: Succeeded}, spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}
+        pod d/pending {spec: {containers: [{name: c, resources: {requests: {cpu: 3}}}]}}
+    "#;
+    const SMALL: &str = "{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}";
+    const LARGE: &str = "{spec: {containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
+
+    #[test]
+    fn the_placement_changes_without_the_one_it_was_cloned_from() {
+        let snapshot = cluster(CLUSTER);
+        let before = Placement::new(&snapshot);
+        let mut after = before.clone();
+        assert_eq!(said_of(&before, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert!(after.terminate(0, "d", "one"));
+        assert_eq!(said_of(&after, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!(after.remove(0, "d", "one").map(|pod| pod.terminating), Some(true));
+        assert!(after.remove(0, "d", "one").is_none() && !after.terminate(0, "d", "one") && !after.terminate(9, "d", "one"));
+        after.uncordon(1);
+        assert_eq!(said_of(&after, LARGE), ["fits", "fits"]);
+        after.cordon(0);
+        let small = pod(SMALL);
+        let Incoming { namespace, labels, spec } = incoming(&small);
+        for _ in 0..3 {
+            after.bind(1, Occupant { namespace, name: "", labels, spec, terminating: false });
+        }
+        assert_eq!(said_of(&after, LARGE), ["node(s) were unschedulable", "Insufficient cpu"]);
+        assert_eq!(said_of(&after, SMALL), ["node(s) were unschedulable", "fits"]);
+        assert_eq!(after.nodes()[1].requested("cpu"), Some(3000));
+        after.remove(1, "d", "");
+        assert_eq!(after.nodes()[1].requested("cpu"), Some(2000));
+        assert_eq!(said_of(&before, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!((before.index("b"), before.index("c")), (Some(1), None));
+    }
+
+    #[test]
+    fn a_refusal_beats_what_is_unknown_and_the_first_one_gives_the_words() {
+        let snapshot = cluster(CLUSTER);
+        let claim = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: x}}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
+        assert_eq!(said(&snapshot, claim), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!(said(&snapshot, "{spec: {nodeSelector: {host: c}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}")[0], "node(s) didn't match Pod's node affinity/selector");
+        assert_eq!(said(&snapshot, "{spec: {nodeName: b, schedulerName: default-scheduler}}"), ["node(s) didn't match the requested node name", "node(s) were unschedulable"]);
+    }
+
+    #[test]
+    fn another_scheduler_is_not_ours_to_know() {
+        assert_eq!(said(&cluster(CLUSTER), "{spec: {schedulerName: volcano}}"), ["? what scheduler volcano decides"; 2]);
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_unknown_for_those_who_use_it() {
+        let snapshot = cluster("node a");
+        let volume = |kind: &str| said(&snapshot, &format!("{{spec: {{volumes: [{{name: v, {kind}}}]}}}}")).remove(0);
+        for kind in ["hostPath: {path: /}", "emptyDir: {}", "configMap: {name: x}", "csi: {driver: x}", "persistentVolumeClaim: null"] {
+            assert_eq!(volume(kind), "fits", "{kind}");
+        }
+        for kind in ["persistentVolumeClaim: {claimName: x}", "ephemeral: {}", "gcePersistentDisk: {}", "awsElasticBlockStore: {}", "azureDisk: {}", "rbd: {}", "iscsi: {}"] {
+            assert!(volume(kind).starts_with("? where volume v can be used"), "{kind}");
+        }
+        assert_eq!(said(&snapshot, "{spec: {resourceClaims: [{name: gpu}]}}"), ["? where resource claim gpu can be allocated: dynamic resources are not modelled"]);
+        let class = "{spec: {containers: [{name: c, resources: {limits: {deviceclass.resource.kubernetes.io/gpu: 1}}}]}}";
+        assert_eq!(said(&snapshot, class), ["? where its device class can be allocated: dynamic resources are not modelled"]);
+    }
+
+    #[test]
+    fn pods_that_were_not_read_make_everything_unknown_but_refusals() {
+        let refused = NotRead { kind: Kind::Pod, scope: Scope::Cluster, reason: Reason::Forbidden };
+        let mut snapshot = partial(CLUSTER);
+        snapshot.objects.cover(Kind::Node, Scope::Cluster, Ok(()));
+        snapshot.objects.cover(Kind::Pod, Scope::Cluster, Err(refused));
+        assert_eq!(said(&snapshot, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
+        assert_eq!(said(&snapshot, SMALL), ["? what the pods on node a leave: not allowed to list pods", "node(s) were unschedulable"]);
+        snapshot.objects.cover(Kind::Pod, Scope::Node("a".to_owned()), Ok(()));
+        assert_eq!(said(&snapshot, SMALL), ["? affinity between pods: not allowed to list pods", "node(s) were unschedulable"]);
+    }
+
+    #[test]
+    fn gates_and_schedulers() {
+        assert!(gated(&pod("{spec: {schedulingGates: [{name: x}]}}").spec));
+        assert!(!gated(&PodSpec::default()));
+        assert_eq!(other_scheduler(&pod("{spec: {schedulerName: ''}}").spec), None);
+    }
 }

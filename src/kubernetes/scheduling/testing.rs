@@ -1,0 +1,89 @@
+//! Small clusters for the tests of the filters.
+
+use super::{Decision, Incoming, Placement, decide};
+use crate::cluster::kinds::Kind;
+use crate::cluster::objects::Pod;
+use crate::cluster::snapshot::{Scope, ServerVersion, Snapshot};
+
+/// A cluster of which everything was read: nodes, pods and namespaces as flow mappings, one a line, starting with
+/// `node`, `pod` or `namespace` and the name (`namespace/name` for a pod), then `@node` for a bound pod.
+///
+/// A node has the label `host` with its name, and room for ten pods, four cores and 8Gi, unless it says otherwise.
+pub(super) fn cluster(text: &str) -> Snapshot {
+    let mut snapshot = partial(text);
+    for kind in [Kind::Node, Kind::Pod, Kind::Namespace] {
+        snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
+    }
+    snapshot
+}
+
+/// The same, but nothing was said to be complete.
+pub(super) fn partial(text: &str) -> Snapshot {
+    let mut snapshot = Snapshot { server_version: Some(ServerVersion { git_version: "v1.36.3".to_owned() }), ..Snapshot::default() };
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (head, body) = line.split_at(line.find('{').unwrap_or(line.len()));
+        let words: Vec<&str> = head.split_whitespace().collect();
+        let body = if body.is_empty() { "{}" } else { body };
+        let mut object: serde_yaml::Value = serde_yaml::from_str(body).unwrap();
+        let name = match words[1].split_once('/') {
+            Some((namespace, name)) => {
+                object["metadata"]["namespace"] = namespace.into();
+                name
+            }
+            None => words[1],
+        };
+        object["metadata"]["name"] = name.into();
+        let kind = match words[0] {
+            "node" => {
+                object["metadata"]["labels"]["host"] = name.into();
+                if object["status"]["allocatable"].is_null() {
+                    object["status"]["allocatable"] = serde_yaml::from_str("{cpu: 4, memory: 8Gi, pods: 10}").unwrap();
+                }
+                Kind::Node
+            }
+            "pod" => {
+                if let Some(node) = words.get(2).and_then(|word| word.strip_prefix('@')) {
+                    object["spec"]["nodeName"] = node.into();
+                }
+                Kind::Pod
+            }
+            "namespace" => Kind::Namespace,
+            other => panic!("{other}"),
+        };
+        snapshot.objects.insert(kind, object).unwrap();
+    }
+    snapshot.objects.settle();
+    snapshot
+}
+
+/// A pod of namespace `d` unless it says otherwise.
+pub(super) fn pod(text: &str) -> Pod {
+    let mut pod: Pod = serde_yaml::from_str(text).unwrap();
+    if pod.metadata.namespace.is_empty() {
+        pod.metadata.namespace = "d".to_owned();
+    }
+    pod
+}
+
+pub(super) fn incoming(pod: &Pod) -> Incoming<'_> {
+    Incoming { namespace: &pod.metadata.namespace, labels: &pod.metadata.labels, spec: &pod.spec }
+}
+
+/// `fits`, the words of a refusal, or `?` and what is unknown.
+pub(super) fn words(decision: Decision) -> String {
+    match decision {
+        Decision::Fits => "fits".to_owned(),
+        Decision::Refused(words) => words,
+        Decision::Unknown(reason) => format!("? {reason}"),
+    }
+}
+
+/// What the filters say of each node.
+pub(super) fn said(snapshot: &Snapshot, text: &str) -> Vec<String> {
+    said_of(&Placement::new(snapshot), text)
+}
+
+/// What the filters say of each node.
+pub(super) fn said_of(placement: &Placement<'_>, text: &str) -> Vec<String> {
+    decide(placement, &incoming(&pod(text))).into_iter().map(words).collect()
+}
