@@ -4,3 +4,5 @@ pub mod admission;
 pub mod endpoints;
 pub mod leases;
 pub mod selectors;
+#[cfg(test)]
+pub mod testing;
