@@ -127,7 +127,7 @@ fn names(node: &Node) -> impl Iterator<Item = &str> {
 }
 
 /// As `csi-lib-utils` writes a name into a lease (`leaderelection/leader_election.go`, `sanitizeName`; a trailing `-` gains an `X`).
-fn sanitized(name: &str) -> String {
+pub fn sanitized(name: &str) -> String {
     let mut text: String = name.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '-' }).collect();
     if text.ends_with('-') {
         text.push('X');
