@@ -158,10 +158,10 @@ fn replica(name: &str) -> Option<&str> {
 /// The namespace's pods were not read.
 pub fn members<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Result<Vec<&'a Pod>, NotRead> {
     let owned = |pod: &Pod| pod.metadata.controller().filter(|owner| TenantOwner::of(owner) == Some(TenantOwner::ModelDeployment)).cloned();
-    let (Some(owner), Some(shared)) = (owned(pod), replica(&pod.metadata.name)) else { return Ok(Vec::new()) };
+    let (Some(owner), Some(prefix)) = (owned(pod), replica(&pod.metadata.name)) else { return Ok(Vec::new()) };
     let pods = snapshot.pods.in_namespace(&pod.metadata.namespace)?;
     let other = |candidate: &&Pod| {
-        candidate.metadata.name != pod.metadata.name && replica(&candidate.metadata.name) == Some(shared) && owned(candidate).as_ref() == Some(&owner)
+        candidate.metadata.name != pod.metadata.name && replica(&candidate.metadata.name) == Some(prefix) && owned(candidate).as_ref() == Some(&owner)
     };
     Ok(pods.iter().filter(other).collect())
 }

@@ -520,6 +520,11 @@ mod tests {
         assert!(matches!(called(&unread, &by_label, &in_namespace("team")), Called::Unknown(_)));
         assert!(matches!(called(&cluster, &by_label, &in_namespace("absent")), Called::Unknown(_)));
 
+        let node = Request { namespace: None, resource: "nodes", ..pod };
+        assert_eq!(called(&cluster, &hook("CREATE", "", "nodes", "namespaceSelector: {matchLabels: {queued: 'yes'}}"), &node), Called::Yes);
+
+        let label_first = hook("CREATE", "", "pods", "namespaceSelector: {matchExpressions: [{key: a, operator: Exists}, {key: kubernetes.io/metadata.name, operator: In, values: [team]}]}");
+        assert_eq!(called(&unread, &label_first, &in_namespace("default")), Called::No);
         let both = hook("CREATE", "", "pods", "namespaceSelector: {matchLabels: {queued: 'yes', kubernetes.io/metadata.name: team}}");
         assert_eq!(called(&unread, &both, &in_namespace("default")), Called::No);
         assert!(matches!(called(&unread, &both, &in_namespace("team")), Called::Unknown(_)));
