@@ -6,4 +6,5 @@
 
 pub mod cluster;
 pub mod checks;
+pub mod cli;
 pub mod report;

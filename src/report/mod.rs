@@ -2,3 +2,4 @@
 
 pub mod document;
 pub mod finding;
+pub mod shell;
