@@ -2,5 +2,6 @@
 
 pub mod connect;
 pub mod kinds;
+pub mod live;
 pub mod objects;
 pub mod snapshot;
