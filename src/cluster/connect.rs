@@ -530,15 +530,17 @@ impl Connection {
         {
             let message = match last.as_str() {
                 "tunnel error: unsuccessful" => "the proxy refused to connect to the server".to_owned(),
+                _ if last.ends_with("failed to create underlying connection") => "the proxy cannot be reached".to_owned(),
                 _ => last,
             };
             return ConnectError::Proxy { server, proxy: proxy.clone(), message };
         }
-        let tls = if has("UnknownIssuer") || has("unknown issuer") || has("CaUsedAsEndEntity") {
+        // A rebuilt cluster's authority has the old one's name and another key: a bad signature.
+        let tls = if ["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"].into_iter().any(has) {
             Some((TlsFailure::UnknownAuthority, "its certificate is signed by an unknown authority".to_owned()))
-        } else if has("not valid for name") || has("NotValidForName") {
+        } else if has("not valid for name") {
             Some((TlsFailure::WrongName, tail(&text, "certificate not valid for name")))
-        } else if has("certificate expired") || has("Expired") || has("not valid yet") || has("NotValidYet") {
+        } else if has("certificate expired") || has("certificate not valid yet") {
             Some((TlsFailure::Expired, tail(&text, "certificate ")))
         } else if has("corrupt message") || has("InvalidContentType") {
             Some((TlsFailure::NotTls, "the answer is not TLS".to_owned()))
