@@ -54,6 +54,23 @@ macro_rules! kinds {
                 Ok(())
             }
 
+            /// Adds the object of the kind with which JSON text begins, and gives its length in bytes; `None` where
+            /// the text ends before the object does.
+            ///
+            /// # Errors
+            /// Text that is not JSON, or a field of a wrong type.
+            pub fn insert_first(&mut self, kind: Kind, text: &[u8]) -> serde_json::Result<Option<usize>> {
+                match kind { $(Kind::$variant => Ok(first(text)?.map(|(object, length)| {
+                    self.$field.insert(object);
+                    length
+                })),)* }
+            }
+
+            /// Adds what another reading gave; where both have an object, settling keeps the other's.
+            pub fn absorb(&mut self, other: Self) {
+                $(self.$field.absorb(other.$field);)*
+            }
+
             /// Records what came of reading a part of the kind.
             pub fn cover(&mut self, kind: Kind, scope: super::snapshot::Scope, outcome: Result<(), super::snapshot::NotRead>) {
                 match kind { $(Kind::$variant => self.$field.cover(scope, outcome),)* }
@@ -75,6 +92,21 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+/// The value with which JSON text begins, and its length in bytes; `None` where the text ends before it does.
+/// Text must not end within a number, of which nobody can tell whether it goes on.
+pub(super) fn first<T: serde::de::DeserializeOwned>(text: &[u8]) -> serde_json::Result<Option<(T, usize)>> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter();
+    match values.next() {
+        Some(Ok(value)) => {
+            let length = values.byte_offset();
+            Ok(Some((value, length)))
+        }
+        Some(Err(error)) if error.is_eof() => Ok(None),
+        Some(Err(error)) => Err(error),
+        None => Ok(None),
+    }
 }
 
 kinds! {

@@ -102,6 +102,14 @@ impl<T: Object> Listing<T> {
         self.items.push(object);
     }
 
+    /// Adds what another reading gave.
+    pub fn absorb(&mut self, mut other: Self) {
+        self.items.append(&mut other.items);
+        for (scope, outcome) in other.coverage {
+            self.cover(scope, outcome);
+        }
+    }
+
     /// Records what came of reading a part. A part read twice keeps the better outcome.
     pub fn cover(&mut self, scope: Scope, outcome: Result<(), NotRead>) {
         match self.coverage.get(&scope) {
