@@ -1,5 +1,6 @@
 //! Getting the cluster's objects: from a live API server or from files, into one immutable [`snapshot::Snapshot`].
 
+pub mod files;
 pub mod kinds;
 pub mod objects;
 pub mod snapshot;
