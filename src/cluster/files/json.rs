@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Value};
 
@@ -11,7 +11,7 @@ use super::Limits;
 use super::error::{InputError, plain};
 use super::node::{Mismatch, Node, Step};
 use super::place::Place;
-use super::sink::{Around, Head, Item, Sink};
+use super::sink::{Around, Item, Sink};
 use crate::cluster::kinds::{Kind, Listings};
 
 /// Reads all documents.
@@ -65,9 +65,9 @@ impl<R: BufRead> Scanner<R> {
 
     /// Moves over the first bytes of the buffer, into `out`.
     fn take(&mut self, count: usize, out: &mut Vec<u8>) -> Result<(), InputError> {
-        self.left = self.left.checked_sub(count as u64).ok_or_else(|| over("JSON input", self.limits.json).with_hint("capture fewer kinds at a time: -f may be repeated"))?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| super::over("JSON input", self.limits.json).with_hint("capture fewer kinds at a time: -f may be repeated"))?;
         if out.len() + count > self.limits.object {
-            return Err(over("object", self.limits.object as u64).at(self.place));
+            return Err(super::over("object", self.limits.object as u64).at(self.place));
         }
         let place = self.place;
         let buffer = self.fill()?;
@@ -110,7 +110,7 @@ impl<R: BufRead> Scanner<R> {
             let place = self.place;
             let buffer = self.fill()?;
             if buffer.is_empty() {
-                return Err(InputError::new("the input ends in the middle of a value").at(place));
+                return Err(cut("a value").at(place));
             }
             let mut end = None;
             for (index, &byte) in buffer.iter().enumerate() {
@@ -179,7 +179,7 @@ impl<R: BufRead> Scanner<R> {
                     let key = whole.bytes.len();
                     self.value(&mut whole.bytes)?;
                     if whole.bytes.len() == key {
-                        return Err(InputError::new("expected a field or the end of the object").at(self.place));
+                        return Err(InputError::new("expected a field or the end of the object").at(self.place).with_hint(super::CORRECT));
                     }
                     if &whole.bytes[key..] != br#""items""# {
                         continue;
@@ -216,19 +216,19 @@ impl<R: BufRead> Scanner<R> {
                     self.white()?;
                 }
                 (Some(_), true) => {}
-                (Some(byte), false) => return Err(InputError::new(format!("expected `,` or `]`, found {}", shown(byte))).at(self.place)),
+                (Some(byte), false) => return Err(InputError::new(format!("expected `,` or `]`, found {}", shown(byte))).at(self.place).with_hint(super::CORRECT)),
             }
             first = false;
             let mut item = Text { start: self.place, bytes: Vec::new() };
             match self.value(&mut item.bytes) {
-                Ok(()) if item.bytes.is_empty() => return Err(InputError::new("expected an item of the list").at(self.place)),
+                Ok(()) if item.bytes.is_empty() => return Err(InputError::new("expected an item of the list").at(self.place).with_hint(super::CORRECT)),
                 Ok(()) => {}
                 Err(error) => return Err(item.syntax().unwrap_or_else(|| item.show(error))),
             }
             if let Some(item) = sink.item(item, around)? {
                 waiting += item.bytes.len();
                 if waiting > self.limits.object {
-                    return Err(over("list whose items come before its kind", self.limits.object as u64)
+                    return Err(super::over("list whose items come before its kind", self.limits.object as u64)
                         .with_hint("put `kind` and `apiVersion` before `items`"));
                 }
                 held.push(item);
@@ -239,12 +239,6 @@ impl<R: BufRead> Scanner<R> {
 
 fn cut(what: &str) -> InputError {
     InputError::new(format!("the input ends in the middle of {what}")).with_hint("the input is cut: capture it again")
-}
-
-/// An input, or a part of it, that is longer than is read.
-pub(super) fn over(what: &str, limit: u64) -> InputError {
-    let limit = if limit >= 1 << 20 { format!("{} MiB", limit >> 20) } else { format!("{limit} bytes") };
-    InputError::new(format!("over the limit of {limit} for one {what}"))
 }
 
 /// The text of one value.
@@ -265,15 +259,15 @@ impl Text {
             Ok(text) => text,
             Err(error) => return Some(error),
         };
-        let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+        let error = serde_json::from_str::<IgnoredAny>(text).err()?;
         error.is_syntax().then(|| self.wrong(&error))
     }
 
     fn wrong(&self, error: &serde_json::Error) -> InputError {
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
-        let what = if error.is_data() { plain(message) } else { format!("not JSON: {}", plain(message)) };
-        self.show(InputError::new(what).at(self.start.plus(error.line() as u64, error.column() as u64)))
+        let wrong = InputError::new(format!("not JSON: {}", plain(message))).with_hint(super::CORRECT);
+        self.show(wrong.at(self.start.plus(error.line() as u64, error.column() as u64)))
     }
 
     fn show(&self, error: InputError) -> InputError {
@@ -315,9 +309,9 @@ fn locate<'a>(text: &'a str, steps: &[Step]) -> Option<&'a str> {
 }
 
 impl Item for Text {
-    fn head(&self) -> Result<Head, InputError> {
+    fn part<T: DeserializeOwned>(&self) -> Result<T, InputError> {
         let text = self.text()?;
-        serde_json::from_str(text).or_else(|error| self.explain(text, &error, None, |node| Head::deserialize(node)))
+        serde_json::from_str(text).or_else(|error| self.explain(text, &error, None, |node| T::deserialize(node)))
     }
 
     fn load(self, kind: Kind, listings: &mut Listings) -> Result<(), InputError> {

@@ -28,8 +28,14 @@ use self::sink::{Sink, Tally};
 use super::kinds::Kind;
 use super::snapshot::{NotRead, Reason, Scope, Snapshot, Source};
 
+/// What to do about broken grammar.
+const CORRECT: &str = "correct this place, or capture the objects again";
+
 /// How much of an input is looked at to tell its format.
 const BEGINNING: u64 = 1 << 20;
+
+/// Stack for the YAML parser, in bytes: enough for its deepest document in a debug build.
+const YAML_STACK: usize = 32 << 20;
 
 /// What is read of an input at most, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -154,10 +160,8 @@ fn text(mut bytes: Vec<u8>, reader: impl Read, limits: Limits, sink: &mut Sink<'
     let left = (limits.yaml + 1).saturating_sub(bytes.len() as u64);
     reader.take(left).read_to_end(&mut bytes).map_err(|error| io_error(&error))?;
     if bytes.len() as u64 > limits.yaml {
-        return Err(json::over("YAML input", limits.yaml).with_hint(format!(
-            "capture it as JSON, which may be {} MiB: `kubectl get … -o json`",
-            limits.json >> 20
-        )));
+        return Err(over("YAML input", limits.yaml)
+            .with_hint(format!("capture it as JSON, which may have {}: `kubectl get … -o json`", size(limits.json))));
     }
     // A parser could take a NUL for the end of the text, and say nothing about the rest.
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -165,14 +169,30 @@ fn text(mut bytes: Vec<u8>, reader: impl Read, limits: Limits, sink: &mut Sink<'
     if end < text.len() {
         return Err(not_utf8(&bytes, end, Place::START));
     }
-    yaml::read(text, sink)
+    // The parser recurses with large frames, on some systems into a stack of 1 MiB.
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, || yaml::read(text, sink));
+        match parser.map_err(|error| io_error(&error))?.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// An input, or a part of it, that is longer than is read.
+fn over(what: &str, limit: u64) -> InputError {
+    InputError::new(format!("over the limit of {} for one {what}", size(limit)))
+}
+
+fn size(bytes: u64) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
 }
 
 /// Bytes that are no text, at the offset.
 fn not_utf8(bytes: &[u8], offset: usize, start: Place) -> InputError {
     let (before, rest) = bytes.split_at(offset.min(bytes.len()));
     let byte = rest.first().copied().unwrap_or_default();
-    let error = InputError::new(format!("neither YAML nor JSON: the byte 0x{byte:02x} is no text in UTF-8")).at(start.after(before));
+    let error = InputError::new(format!("neither YAML nor JSON: the byte 0x{byte:02x} is not text in UTF-8")).at(start.after(before));
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => error.with_hint("the file is UTF-16, as Windows PowerShell's > writes it: use `| Out-File -Encoding utf8`"),
         _ => error.with_hint("give manifests as text, such as `kubectl get … -o yaml` prints"),
@@ -227,10 +247,13 @@ fn useful(tally: &Tally) -> Result<(), InputError> {
 }
 
 fn capture_hint() -> String {
-    format!("capture what matters: `{}`", capture_command(Kind::ALL))
+    format!("capture what matters: `{}`; if that printed no error, read it with `-f cluster.yaml --complete`", capture_command(Kind::ALL))
 }
 
-/// The command that captures all objects of the kinds, to be read with `-f cluster.yaml --complete`.
+/// The command that captures all objects of the kinds.
+///
+/// With every kind captured and no error printed, `-f cluster.yaml --complete` reads it: without `--complete` a kind
+/// that has no objects stays unread, as kubectl leaves no trace of it.
 pub fn capture_command(kinds: &[Kind]) -> String {
     let resources: Vec<String> = kinds.iter().map(|kind| kind.resource()).collect();
     format!("kubectl get {} -A -o yaml > cluster.yaml", resources.join(","))

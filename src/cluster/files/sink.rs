@@ -2,41 +2,56 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::{InputError, plain};
 use crate::cluster::kinds::{Kind, Listings};
 
+/// What a document must have.
+pub(super) const EVERY_DOCUMENT: &str = "every document needs apiVersion and kind, as `kubectl get … -o yaml` prints them";
+
 /// Lists inside lists beyond which nothing that was meant to be read is.
 const NESTED_LISTS: u32 = 8;
 
-/// Reads `null` as the zero value.
-fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// What tells an object's kind, and whether a list is whole.
+/// What tells an object's kind; `null` is as good as absent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Head {
-    #[serde(deserialize_with = "nullable")]
-    api_version: String,
-    #[serde(deserialize_with = "nullable")]
-    kind: String,
-    #[serde(deserialize_with = "nullable")]
-    metadata: ListMeta,
+    api_version: Option<String>,
+    kind: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+impl Head {
+    fn api_version(&self) -> &str {
+        self.api_version.as_deref().unwrap_or_default()
+    }
+
+    fn kind(&self) -> &str {
+        self.kind.as_deref().unwrap_or_default()
+    }
+}
+
+/// What tells whether a list is whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ListFrame {
+    metadata: Option<ListMeta>,
+    #[serde(rename = "items")]
+    _items: Option<Vec<IgnoredAny>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ListMeta {
-    #[serde(deserialize_with = "nullable", rename = "continue")]
-    next: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
 }
 
 /// An object as text or as a parsed value.
 pub(super) trait Item: Sized {
-    fn head(&self) -> Result<Head, InputError>;
+    /// Reads a part of it.
+    fn part<T: DeserializeOwned>(&self) -> Result<T, InputError>;
 
     /// Adds it to the listing of its kind.
     fn load(self, kind: Kind, listings: &mut Listings) -> Result<(), InputError>;
@@ -62,11 +77,9 @@ pub(super) enum Around {
 impl Around {
     /// What a list's head, as far as it was read, says of its items.
     pub(super) fn of(head: &Head) -> Self {
-        match head.kind.strip_suffix("List") {
-            _ if head.kind.is_empty() || head.api_version.is_empty() => Self::Unknown,
-            Some(kind) if !kind.is_empty() => {
-                Self::Typed(Head { api_version: head.api_version.clone(), kind: kind.to_owned(), metadata: ListMeta::default() })
-            }
+        match head.kind().strip_suffix("List") {
+            _ if head.kind().is_empty() || head.api_version().is_empty() => Self::Unknown,
+            Some(kind) if !kind.is_empty() => Self::Typed(Head { api_version: head.api_version.clone(), kind: Some(kind.to_owned()) }),
             _ => Self::Nothing,
         }
     }
@@ -80,14 +93,15 @@ enum Class {
 }
 
 fn classify(head: &Head) -> Result<Class, InputError> {
-    let Head { api_version, kind, .. } = head;
-    if kind.is_empty() {
-        let what = if api_version.is_empty() { "no apiVersion and no kind: not a Kubernetes object" } else { "no kind: not a Kubernetes object" };
-        return Err(InputError::new(what).with_hint("every document needs apiVersion and kind, as `kubectl get … -o yaml` prints them"));
-    }
-    if api_version.is_empty() {
-        return Err(InputError::new(format!("{} without apiVersion", plain(kind)))
-            .with_hint("every document needs apiVersion and kind, as `kubectl get … -o yaml` prints them"));
+    let (api_version, kind) = (head.api_version(), head.kind());
+    let what = match (api_version, kind) {
+        ("", "") => Some("no apiVersion and no kind: not a Kubernetes object".to_owned()),
+        (_, "") => Some("no kind: not a Kubernetes object".to_owned()),
+        ("", _) => Some(format!("{} without apiVersion", plain(kind))),
+        _ => None,
+    };
+    if let Some(what) = what {
+        return Err(InputError::new(what).with_hint(EVERY_DOCUMENT));
     }
     if kind == "Status" && api_version == "v1" {
         return Err(InputError::new("an API server's error (kind Status) in place of objects").with_hint("capture the objects again"));
@@ -127,19 +141,20 @@ impl<'a> Sink<'a> {
 
     /// Takes a whole document; `items` are those of a list's items that were held back, if it had a list of items.
     pub(super) fn document<I: Item>(&mut self, document: I, items: Option<Vec<I>>) -> Result<(), InputError> {
-        let head = document.head()?;
+        let head: Head = document.part()?;
         match classify(&head).map_err(|error| document.blame(error))? {
             Class::Known(kind) => {
                 self.tally.known += 1;
                 document.load(kind, self.listings)
             }
             Class::Other => {
-                *self.tally.others.entry(head.kind).or_default() += 1;
+                *self.tally.others.entry(head.kind().to_owned()).or_default() += 1;
                 Ok(())
             }
             Class::List(kind) => {
-                if !head.metadata.next.is_empty() {
-                    let error = InputError::new(format!("this {} is one page of a longer list (metadata.continue is set)", plain(&head.kind)));
+                let frame: ListFrame = document.part()?;
+                if frame.metadata.and_then(|metadata| metadata.next).is_some_and(|next| !next.is_empty()) {
+                    let error = InputError::new(format!("this {} is one page of a longer list (metadata.continue is set)", plain(head.kind())));
                     return Err(document.blame(error.with_hint("capture the whole list, without a limit")));
                 }
                 if let (Some(kind), Some(_)) = (kind, &items) {
@@ -156,8 +171,8 @@ impl<'a> Sink<'a> {
 
     /// Takes an item of a list. Gives it back where the list must first say what it is.
     pub(super) fn item<I: Item>(&mut self, item: I, around: &Around) -> Result<Option<I>, InputError> {
-        let mut head = item.head()?;
-        if head.kind.is_empty() && head.api_version.is_empty() {
+        let mut head: Head = item.part()?;
+        if head.kind().is_empty() && head.api_version().is_empty() {
             match around {
                 Around::Unknown => return Ok(Some(item)),
                 Around::Typed(typed) => head = typed.clone(),
@@ -169,7 +184,7 @@ impl<'a> Sink<'a> {
                 self.tally.known += 1;
                 item.load(kind, self.listings)?;
             }
-            Class::Other => *self.tally.others.entry(head.kind).or_default() += 1,
+            Class::Other => *self.tally.others.entry(head.kind().to_owned()).or_default() += 1,
             Class::List(_) if self.nesting == NESTED_LISTS => {
                 return Err(item.blame(InputError::new(format!("lists nested more than {NESTED_LISTS} deep"))));
             }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Options;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{Error, Options};
 
 use super::error::{InputError, plain};
 use super::node::{Data, Mismatch, Node};
 use super::place::Place;
-use super::sink::{Around, Head, Item, Sink};
+use super::sink::{Around, EVERY_DOCUMENT, Head, Item, Sink};
 use crate::cluster::kinds::{Kind, Listings};
 
 /// Nesting of a document; serde_json's limit for JSON, and well above what the API server's types need.
@@ -96,26 +97,56 @@ fn document(text: &str, start: Place, sink: &mut Sink<'_>) -> Result<(), InputEr
     };
     let Some((fields, items)) = items else { return Ok(()) };
     sink.tally.documents += 1;
-    let whole = Located { node: Node { line: 1, column: 1, data: Data::Object(fields) }, text, start };
+    let line = 1 + text.lines().take_while(|line| is_empty(line)).count() as u64;
+    let whole = Located { node: Node { line, column: 1, data: Data::Object(fields) }, text, start };
     sink.document(whole, items)
 }
 
+/// What the parser refused, in our words where it would speak of its options.
 fn syntax(error: &serde_saphyr::Error, text: &str, start: Place) -> InputError {
-    let place = error.location().filter(|location| location.line() > 0).map(|location| start.plus(location.line(), location.column()));
-    let message = error.to_string();
-    let wrong = InputError::new(format!("not YAML: {}", plain(&message)));
-    let Some(place) = place else { return wrong };
+    let mut cause = error.without_snippet();
+    while let Error::AliasError { error, .. } = cause {
+        cause = error;
+    }
+    let wrong = match cause {
+        Error::SerdeInvalidType { unexpected, expected, .. } => {
+            let found = match unexpected.as_str() {
+                "sequence" => "a list",
+                "map" => "an object",
+                other => other,
+            };
+            InputError::new(format!("expected {expected}, found {}", plain(found))).with_hint(EVERY_DOCUMENT)
+        }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => InputError::new(format!("nested more than {DEPTH} deep")),
+        Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
+            InputError::new("its aliases (*) expand to more than any manifest needs")
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            InputError::new(format!("the field {} is there twice", plain(key.as_deref().unwrap_or_default())))
+        }
+        other => {
+            let message = other.to_string();
+            let message = message.split_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+            InputError::new(format!("not YAML: {}", plain(message)))
+        }
+    };
+    let place = error.location().filter(|location| location.line() > 0).map_or(start, |location| start.plus(location.line(), location.column()));
     // The parser notices a tab at its line or at the one after.
-    let index = (place.line - start.line) as usize;
-    let mut near = text.lines().skip(index.saturating_sub(1)).take(2);
+    let mut near = text.lines().skip((place.line - start.line).saturating_sub(1) as usize).take(2);
     let wrong = if near.any(|line| line.trim_start_matches([' ', '-']).starts_with('\t')) {
         wrong.with_hint("YAML is indented with spaces: replace the tabs")
-    } else if text.lines().count() <= index + 1 {
-        wrong.with_hint("the document may be cut: capture it again")
+    } else if text.ends_with('\n') {
+        wrong.with_hint(super::CORRECT)
     } else {
-        wrong
+        wrong.with_hint("the input may be cut, as it does not end with a line break: capture the objects again")
     };
     wrong.at(place).showing(text, start)
+}
+
+/// Whether a line of a document holds nothing of it.
+fn is_empty(line: &str) -> bool {
+    let line = line.strip_prefix("---").unwrap_or(line).trim_start();
+    line.is_empty() || line.starts_with(['#', '%'])
 }
 
 /// The fields of a document besides `items`, and the items held back, if it has a list of items.
@@ -221,8 +252,8 @@ impl Located<'_> {
 }
 
 impl Item for Located<'_> {
-    fn head(&self) -> Result<Head, InputError> {
-        Head::deserialize(&self.node).map_err(|mismatch| self.mismatch(None, &mismatch))
+    fn part<T: DeserializeOwned>(&self) -> Result<T, InputError> {
+        T::deserialize(&self.node).map_err(|mismatch| self.mismatch(None, &mismatch))
     }
 
     fn load(self, kind: Kind, listings: &mut Listings) -> Result<(), InputError> {
