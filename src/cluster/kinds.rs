@@ -86,6 +86,11 @@ macro_rules! kinds {
                 match kind { $(Kind::$variant => self.$field.seen().len(),)* }
             }
 
+            /// Puts namespaced objects that name no namespace into `default`.
+            pub fn default_namespace(&mut self) {
+                $(self.$field.default_namespace();)*
+            }
+
             /// Sorts every listing by namespace and name; of objects given twice the last stays.
             pub fn settle(&mut self) {
                 $(self.$field.settle();)*

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
 /// Labels, annotations, node selectors: names to values.
@@ -16,12 +17,44 @@ fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializ
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Asks for a map where serde's derive asks for a struct: a derived struct also accepts a sequence, as the values
+/// of its fields in order, and `spec: []` must not pass for an empty spec.
+struct MapOnly<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for MapOnly<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// Deserializes types derived with `#[serde(remote = "Self")]` from maps only.
+macro_rules! map_only {
+    ($($name:ident),*) => {$(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $name::deserialize(MapOnly(deserializer))
+            }
+        }
+    )*};
+}
+
+map_only!(OwnerReference, Meta);
+
 /// Declares slim object types: each field defaults, and accepts `null`.
 macro_rules! slim {
     ($($(#[$meta:meta])* struct $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty,)* })*) => {$(
+        map_only!($name);
+
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
+        #[serde(rename_all = "camelCase", default, remote = "Self")]
         pub struct $name { $(
             $(#[$fmeta])*
             #[serde(deserialize_with = "nullable")]
@@ -32,7 +65,7 @@ macro_rules! slim {
 
 /// A reference to the object that owns another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct OwnerReference {
     /// Group and version, such as `apps/v1`.
     #[serde(deserialize_with = "nullable")]
@@ -70,7 +103,7 @@ impl<'de> Deserialize<'de> for Time {
 
 /// Object metadata.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct Meta {
     /// Name.
     #[serde(deserialize_with = "nullable")]
@@ -137,7 +170,7 @@ pub enum SelectorOperator {
 
 /// A number or a percentage, such as `2` or `"50%"`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a whole number or text")]
 pub enum IntOrPercent {
     /// An absolute number.
     Int(i64),
@@ -156,7 +189,7 @@ impl std::fmt::Display for IntOrPercent {
 
 /// A container port given by number or by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a whole number or text")]
 pub enum PortRef {
     /// By number.
     Number(i64),
@@ -171,7 +204,7 @@ pub struct QuantityText(pub String);
 impl<'de> Deserialize<'de> for QuantityText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged)]
+        #[serde(untagged, expecting = "text or a number")]
         enum Form {
             Text(String),
             Number(serde_json::Number),

@@ -16,10 +16,15 @@ use super::objects::{
 pub trait Object {
     /// Its metadata.
     fn meta(&self) -> &Meta;
+    /// Its metadata, to complete it.
+    fn meta_mut(&mut self) -> &mut Meta;
 }
 
 macro_rules! objects {
-    ($($object:ty),* $(,)?) => {$(impl Object for $object { fn meta(&self) -> &Meta { &self.metadata } })*};
+    ($($object:ty),* $(,)?) => {$(impl Object for $object {
+        fn meta(&self) -> &Meta { &self.metadata }
+        fn meta_mut(&mut self) -> &mut Meta { &mut self.metadata }
+    })*};
 }
 
 objects!(
@@ -116,6 +121,15 @@ impl<T: Object> Listing<T> {
             Some(Ok(())) => {}
             _ => {
                 self.coverage.insert(scope, outcome);
+            }
+        }
+    }
+
+    /// Puts namespaced objects that name no namespace into `default`, as the API server would.
+    pub fn default_namespace(&mut self) {
+        if self.kind.info().namespaced {
+            for meta in self.items.iter_mut().map(Object::meta_mut).filter(|meta| meta.namespace.is_empty()) {
+                "default".clone_into(&mut meta.namespace);
             }
         }
     }
