@@ -20,6 +20,10 @@ const NAMED: usize = 3;
 const MANY_ROWS: usize = 25;
 /// Where the text of a finding begins, below its severity.
 const BODY: usize = 9;
+/// Columns that prose needs beside something; with fewer it goes below.
+const ROOM: usize = 40;
+/// A longer label stands on a line of its own where the text does not fit behind it.
+const LABEL: usize = 15;
 
 /// Writes the document for a person; `wide` shows every column, row, finding and fact.
 ///
@@ -50,14 +54,21 @@ impl Page<'_> {
         writeln!(self.out)
     }
 
-    /// Prose behind a label, its further lines below its first word.
+    /// Prose behind a label, its further lines below its first word; below a long label where it does not fit behind it.
     fn prose(&mut self, label: &str, tint: Option<Tint>, text: &str) -> io::Result<()> {
         let text = harmless(text, self.style.ascii);
         let label = harmless(label, self.style.ascii);
         let indent = width(&label);
         let blanks = label.len() - label.trim_start().len();
         let mut start = format!("{:blanks$}{}", "", self.style.paint(label.trim_start(), tint));
-        for line in wrap(&text, self.style.width.min(Style::PROSE).saturating_sub(indent)) {
+        let columns = self.style.width.min(Style::PROSE);
+        let mut indent = indent;
+        if indent > blanks + LABEL && indent + width(&text) > columns {
+            writeln!(self.out, "{}", start.trim_end())?;
+            indent = blanks + 3;
+            start = " ".repeat(indent);
+        }
+        for line in wrap(&text, columns.saturating_sub(indent)) {
             writeln!(self.out, "{start}{line}")?;
             start = " ".repeat(indent);
         }
@@ -116,10 +127,13 @@ impl Page<'_> {
             for finding in &group[..shown] {
                 if info { self.info(finding)? } else { self.finding(finding)? }
             }
+            if self.wide {
+                self.prose(&format!("{:BODY$}{}: ", "", first.code.as_str()), Some(Tint::Faint), first.code.meaning())?;
+            }
             if let rest @ [_, ..] = &group[shown..] {
-                let more = if shown == 0 { "" } else { "more " };
+                let more = if shown == 0 { "" } else { " more" };
                 let objects: Vec<String> = rest.iter().map(|finding| object(&finding.object)).collect();
-                let text = format!("{} {more}({}). {} -o wide shows each.", rest.len(), some_of(&objects, NAMED), first.code.meaning());
+                let text = format!("{}{more}: {}. {} -o wide shows each.", rest.len(), some_of(&objects, NAMED), first.code.meaning());
                 self.title(first, &text)?;
             }
         }
@@ -132,13 +146,20 @@ impl Page<'_> {
         let severity = format!("{:<BODY$}", finding.severity.as_str());
         let code = finding.code.as_str();
         let text = harmless(text, self.style.ascii).into_owned();
-        let severity = self.style.paint(&severity, severity_tint(finding.severity));
-        let room = self.style.width.saturating_sub(BODY + codes + 2);
-        if width(&text) <= room {
-            return writeln!(self.out, "{severity}{code:<codes$}  {text}");
+        let tint = if finding.accepted { Tint::Faint } else { severity_tint(finding.severity) };
+        let severity = self.style.paint(&severity, Some(tint));
+        let indent = BODY + codes + 2;
+        let room = self.style.width.min(Style::PROSE).saturating_sub(indent);
+        if room < ROOM && width(&text) > room {
+            writeln!(self.out, "{severity}{code}")?;
+            return self.prose(&" ".repeat(BODY), None, &text);
         }
-        writeln!(self.out, "{severity}{code}")?;
-        self.prose(&" ".repeat(BODY), None, &text)
+        let mut start = format!("{severity}{code:<codes$}  ");
+        for line in wrap(&text, room) {
+            writeln!(self.out, "{start}{line}")?;
+            start = " ".repeat(indent);
+        }
+        Ok(())
     }
 
     fn info(&mut self, finding: &Finding) -> io::Result<()> {
@@ -148,7 +169,9 @@ impl Page<'_> {
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.title(finding, &subject(finding))?;
-        self.prose(&" ".repeat(BODY), None, &finding.message)?;
+        if !headline(self.doc).contains(finding.message.trim_end_matches('.')) {
+            self.prose(&" ".repeat(BODY), None, &sentence(&finding.message))?;
+        }
         self.details(finding)
     }
 
@@ -174,7 +197,7 @@ impl Page<'_> {
             for fact in &finding.evidence {
                 self.prose(&format!("{:BODY$}   - ", ""), None, fact)?;
             }
-            self.prose(&format!("{:BODY$}more: ", ""), None, finding.code.meaning())
+            Ok(())
         } else {
             let facts = sentence(&some_facts(&finding.evidence));
             self.prose(&label, None, &format!("{facts} {}", sentence(&finding.consequence)))
@@ -219,7 +242,7 @@ impl Page<'_> {
         let counted = !self.wide && groups.len() > MANY_ROWS;
         let (plain, shown): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| counted && group.first().is_some_and(|row| just_moves(row)));
 
-        let columns = Columns::of(self.doc, &rows, self.wide);
+        let columns = Columns::of(self.doc, self.wide);
         let mut table = Table::new(&columns.headers(), columns.fixed());
         let mut rest = shown.as_slice();
         while let [group, others @ ..] = rest {
@@ -267,11 +290,11 @@ impl Page<'_> {
     }
 
     fn leaders(&mut self) -> io::Result<()> {
-        let mut table = Table::new(&["LEADER OF", "HOLDER", "SUCCESSORS", "GAP"], 2);
+        let mut table = Table::new(&["LEADER OF", "GAP", "HOLDER", "SUCCESSORS"], 3);
         for row in &self.doc.leaders {
             let successors = if self.wide { row.successors.join(", ") } else { some_of(&row.successors, NAMED) };
-            let lease = format!("{}/{}", row.namespace, row.lease);
-            table.push(vec![Cell::new(lease), Cell::new(&row.holder), Cell::new(successors), Cell::new(gap(row))], vec![]);
+            let lease = if home(self.doc) == Some(&row.namespace) { row.lease.clone() } else { format!("{}/{}", row.namespace, row.lease) };
+            table.push(vec![Cell::new(lease), Cell::new(gap(row)), Cell::new(&row.holder), Cell::new(successors)], vec![]);
         }
         self.table(&table)
     }
@@ -288,8 +311,9 @@ impl Page<'_> {
         self.blank()?;
         self.prose("Pending until the uncordon: ", None, &pending)?;
         self.prose("Budgets used up: ", None, &exhausted)?;
-        let next = if after.next_node_may_follow { "may follow at once." } else { "not before the uncordon." };
-        self.prose("The next node: ", None, &format!("{next} {}", sentence(&after.why)))
+        let next = if after.next_node_may_follow { "may follow at once" } else { "not before the uncordon" };
+        let why = if after.why.is_empty() { String::new() } else { format!(": {}", after.why) };
+        self.prose("The next node: ", None, &sentence(&format!("{next}{why}")))
     }
 
     fn not_assessed(&mut self) -> io::Result<()> {
@@ -366,12 +390,20 @@ fn summary(doc: &DrainPreflight) -> String {
         }
     }
     let moves = if doc.evictions.is_empty() { "No pod is on it".to_owned() } else { moves.join(", ") };
-    let lost = doc.unserved.iter().filter(|row| row.until != Until::Already).count();
-    let known = if doc.not_assessed.iter().any(|gap| gap.affects_verdict) { " that was read" } else { "" };
-    let served = match lost {
-        0 => format!("Nothing{known} stops being served"),
-        1 => "1 endpoint stops being served".to_owned(),
-        several => format!("{several} endpoints stop being served"),
+    let lost: Vec<&UnservedRow> = doc.unserved.iter().filter(|row| row.until != Until::Already).collect();
+    let of = |kind: ServedKind| lost.iter().filter(|row| row.what == kind).count();
+    let kinds = [
+        (of(ServedKind::Webhook), "webhook"),
+        (of(ServedKind::ApiService), "API"),
+        (of(ServedKind::Conversion), "conversion webhook"),
+        (of(ServedKind::Service), "Service"),
+    ];
+    let served = match listed(&kinds) {
+        Some(kinds) if lost.iter().all(|row| row.certainty == Certainty::Possible) => format!("{kinds} may stop being served"),
+        Some(kinds) => format!("{kinds} {} being served", if lost.len() == 1 { "stops" } else { "stop" }),
+        // What was not read may well stop.
+        None if doc.not_assessed.iter().any(|gap| gap.affects_verdict) => "Nothing that was read stops being served".to_owned(),
+        None => "Nothing stops being served".to_owned(),
     };
     let leaders = match doc.leaders.len() {
         0 => "No leader moves".to_owned(),
@@ -407,6 +439,18 @@ fn nodes_in_words(nodes: &[String]) -> String {
 
 fn counted_word(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// Several counts in words, or nothing where all are zero.
+fn listed(counts: &[(usize, &str)]) -> Option<String> {
+    let mut parts: Vec<String> = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| counted_word(*count, word)).collect();
+    let last = parts.pop()?;
+    Some(if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) })
+}
+
+/// Namespace of the install.
+fn home(doc: &DrainPreflight) -> Option<&str> {
+    doc.header.install.as_ref().map(|install| install.namespace.as_str())
 }
 
 /// The first of the items, and how many more there are.
@@ -454,13 +498,13 @@ fn subject(finding: &Finding) -> String {
     text
 }
 
-fn severity_tint(severity: Severity) -> Option<Tint> {
-    Some(match severity {
+const fn severity_tint(severity: Severity) -> Tint {
+    match severity {
         Severity::Info => Tint::Faint,
         Severity::AtRisk => Tint::Risk,
         Severity::Unknown => Tint::Unknown,
         Severity::Unsafe => Tint::Bad,
-    })
+    }
 }
 
 /// Pods of one controller with one fate, in the order of their first.
@@ -505,9 +549,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(doc: &DrainPreflight, rows: &[&EvictionRow], wide: bool) -> Self {
-        let home = doc.header.install.as_ref().map(|install| install.namespace.as_str());
-        Self { node: wide || doc.nodes.len() > 1, namespace: wide || rows.iter().any(|row| Some(row.namespace.as_str()) != home), owner: wide }
+    fn of(doc: &DrainPreflight, wide: bool) -> Self {
+        let elsewhere = doc.evictions.iter().any(|row| row.action != Action::Keep && Some(row.namespace.as_str()) != home(doc));
+        Self { node: wide || doc.nodes.len() > 1, namespace: wide || elsewhere, owner: wide }
     }
 
     fn headers(&self) -> Vec<&'static str> {
@@ -516,7 +560,7 @@ impl Columns {
         headers.extend(self.namespace.then_some("NAMESPACE"));
         headers.extend(["POD", "ACTION"]);
         headers.extend(self.owner.then_some("OWNER"));
-        headers.extend(["BUDGET", "REPLACEMENT"]);
+        headers.extend(["REPLACEMENT", "BUDGET"]);
         headers
     }
 
@@ -537,13 +581,13 @@ impl Columns {
         if self.owner {
             cells.push(Cell::new(row.owner.as_ref().map_or_else(String::new, |owner| format!("{}/{}", owner.kind.to_lowercase(), owner.name))));
         }
-        cells.push(Cell::new(row.budgets.join(", ")));
         let tint = match row.replacement.outcome {
             ReplacementOutcome::None | ReplacementOutcome::Lands => None,
             ReplacementOutcome::Unknown => Some(Tint::Unknown),
             _ => Some(Tint::Risk),
         };
         cells.push(Cell::new(replacement(&row.replacement, wide)).tinted(tint));
+        cells.push(Cell::new(row.budgets.join(", ")));
         cells
     }
 }
@@ -595,14 +639,7 @@ fn kept(rows: &[EvictionRow]) -> Option<String> {
     // The controller of a static pod's mirror is its node.
     let statics = count(&|kind| kind == Some("Node"));
     let others = count(&|kind| !matches!(kind, Some("DaemonSet" | "Node")));
-    let mut parts = Vec::new();
-    for (count, word) in [(daemons, "DaemonSet pod"), (statics, "static pod"), (others, "other pod")] {
-        if count > 0 {
-            parts.push(counted_word(count, word));
-        }
-    }
-    let last = parts.pop()?;
-    let text = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };
+    let text = listed(&[(daemons, "DaemonSet pod"), (statics, "static pod"), (others, "other pod")])?;
     Some(format!("{text} {}.", if daemons + statics + others == 1 { "stays" } else { "stay" }))
 }
 
@@ -679,8 +716,8 @@ mod tests {
                 for wide in [false, true] {
                     for line in shown(&doc, columns, wide).lines() {
                         // One argument of a command may be longer: cut, it could not be pasted.
-                        let command = name == "hostile" && line.contains('\'');
-                        assert!(command || width(line) <= columns, "{name} at {columns}: {line}");
+                        let alone = !line.trim().trim_end_matches(" \\").contains(' ') && (columns < 60 || line.contains('\''));
+                        assert!(alone || width(line) <= columns, "{name} at {columns}: {line}");
                     }
                 }
             }

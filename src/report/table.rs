@@ -179,22 +179,22 @@ mod tests {
 
     #[test]
     fn looks_like_kubectl() {
-        insta::assert_snapshot!(shown(&table(), usize::MAX, true), @"");
+        insta::assert_snapshot!(shown(&table(), usize::MAX, true));
     }
 
     #[test]
     fn a_long_text_goes_below_its_row() {
-        insta::assert_snapshot!(shown(&table(), 100, true), @"");
+        insta::assert_snapshot!(shown(&table(), 100, true));
     }
 
     #[test]
     fn columns_go_below_from_the_right() {
-        insta::assert_snapshot!(shown(&table(), 60, true), @"");
+        insta::assert_snapshot!(shown(&table(), 60, true));
     }
 
     #[test]
     fn names_are_cut_last() {
-        insta::assert_snapshot!(shown(&table(), 40, false), @"");
+        insta::assert_snapshot!(shown(&table(), 40, false));
     }
 
     #[test]

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn names_are_cut_in_the_middle() {
-        assert_eq!(cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, false), "gpustack-o…7d7c5-dv2rt");
+        assert_eq!(cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, false), "gpustack-o…d7c5-dv2rt");
         assert_eq!(cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, true), "gpustack-...7c5-dv2rt");
         assert_eq!(cut_middle("abc", 3, false), "abc");
         assert_eq!(cut_middle("abcd", 1, false), "a");
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(wrap_command(command, 200), [command]);
         assert_eq!(
             wrap_command(command, 40),
-            [r#"kubectl --context "a b" patch pdb x \"#, r"  -p \", r#"  '{"spec": {"minAvailable": 1}}'"#]
+            [r#"kubectl --context "a b" patch pdb x -p \"#, r#"  '{"spec": {"minAvailable": 1}}'"#]
         );
     }
 

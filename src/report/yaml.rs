@@ -20,8 +20,8 @@ mod tests {
     #[test]
     fn quotes_what_would_be_read_otherwise() {
         let mut out = Vec::new();
-        super::write(&json!({"flags": ["--force"], "name": "no", "escape": "a\u{1b}[2J\nb"}), &mut out).unwrap();
+        super::write(&json!({"flags": ["--force"], "name": "true", "escape": "a\u{1b}[2J\nb"}), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, "escape: \"a\\e[2J\\nb\"\nflags:\n- --force\nname: 'no'\n");
+        assert_eq!(text, "escape: \"a\\e[2J\\nb\"\nflags:\n- --force\nname: 'true'\n");
     }
 }
