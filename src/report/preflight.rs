@@ -107,7 +107,8 @@ impl Page<'_> {
         let (accepted, open): (Vec<&Finding>, Vec<&Finding>) = self.doc.findings.iter().partition(|finding| finding.accepted);
         let mut groups: Vec<Vec<&Finding>> = Vec::new();
         for finding in open.into_iter().chain(accepted) {
-            let alike = |other: &&Finding| (other.code, other.severity, other.accepted) == (finding.code, finding.severity, finding.accepted);
+            let alike =
+                |other: &&Finding| (other.code, other.severity, other.accepted) == (finding.code, finding.severity, finding.accepted);
             match groups.iter_mut().find(|group| group.first().is_some_and(alike)) {
                 Some(group) => group.push(finding),
                 None => groups.push(vec![finding]),
@@ -128,12 +129,21 @@ impl Page<'_> {
                 if info { self.info(finding)? } else { self.finding(finding)? }
             }
             if self.wide {
-                self.prose(&format!("{:BODY$}{}: ", "", first.code.as_str()), Some(Tint::Faint), first.code.meaning())?;
+                self.prose(
+                    &format!("{:BODY$}{}: ", "", first.code.as_str()),
+                    Some(Tint::Faint),
+                    first.code.meaning(),
+                )?;
             }
             if let rest @ [_, ..] = &group[shown..] {
                 let more = if shown == 0 { "" } else { " more" };
                 let objects: Vec<String> = rest.iter().map(|finding| object(&finding.object)).collect();
-                let text = format!("{}{more}: {}. {} -o wide shows each.", rest.len(), some_of(&objects, NAMED), first.code.meaning());
+                let text = format!(
+                    "{}{more}: {}. {} -o wide shows each.",
+                    rest.len(),
+                    some_of(&objects, NAMED),
+                    first.code.meaning()
+                );
                 self.title(first, &text)?;
             }
         }
@@ -142,11 +152,21 @@ impl Page<'_> {
 
     /// The line that a finding starts with; the text goes below where it does not fit.
     fn title(&mut self, finding: &Finding, text: &str) -> io::Result<()> {
-        let codes = self.doc.findings.iter().map(|finding| finding.code.as_str().len()).max().unwrap_or(0);
+        let codes = self
+            .doc
+            .findings
+            .iter()
+            .map(|finding| finding.code.as_str().len())
+            .max()
+            .unwrap_or(0);
         let severity = format!("{:<BODY$}", finding.severity.as_str());
         let code = finding.code.as_str();
         let text = harmless(text, self.style.ascii).into_owned();
-        let tint = if finding.accepted { Tint::Faint } else { severity_tint(finding.severity) };
+        let tint = if finding.accepted {
+            Tint::Faint
+        } else {
+            severity_tint(finding.severity)
+        };
         let severity = self.style.paint(&severity, Some(tint));
         let indent = BODY + codes + 2;
         let room = self.style.width.min(Style::PROSE).saturating_sub(indent);
@@ -217,7 +237,14 @@ impl Page<'_> {
                 Certainty::Possible => format!("{} (possible)", node.outcome.as_str()),
             };
             let tint = (node.outcome != DrainOutcome::Finishes).then_some(Tint::Bad);
-            table.push(vec![Cell::new(&node.node), Cell::new(outcome).tinted(tint), Cell::new(node.why.as_deref().unwrap_or_default())], vec![]);
+            table.push(
+                vec![
+                    Cell::new(&node.node),
+                    Cell::new(outcome).tinted(tint),
+                    Cell::new(node.why.as_deref().unwrap_or_default()),
+                ],
+                vec![],
+            );
         }
         self.table(&table)
     }
@@ -240,7 +267,9 @@ impl Page<'_> {
             grouped(rows.iter().copied().filter(|row| row.action != Action::Keep))
         };
         let counted = !self.wide && groups.len() > MANY_ROWS;
-        let (plain, shown): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| counted && group.first().is_some_and(|row| just_moves(row)));
+        let (plain, shown): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|group| counted && group.first().is_some_and(|row| just_moves(row)));
 
         let columns = Columns::of(self.doc, self.wide);
         let mut table = Table::new(&columns.headers(), columns.fixed());
@@ -250,9 +279,15 @@ impl Page<'_> {
             let reasons = replacement_reasons(&row.replacement, self.wide);
             // One reason for several rows in a row is said once, below the last of them.
             let said_later = others.first().and_then(|group| group.first()).is_some_and(|next| {
-                !reasons.is_empty() && next.replacement.outcome == row.replacement.outcome && replacement_reasons(&next.replacement, self.wide) == reasons
+                !reasons.is_empty()
+                    && next.replacement.outcome == row.replacement.outcome
+                    && replacement_reasons(&next.replacement, self.wide) == reasons
             });
-            let below = if said_later { Vec::new() } else { Vec::from_iter((!reasons.is_empty()).then_some(reasons)) };
+            let below = if said_later {
+                Vec::new()
+            } else {
+                Vec::from_iter((!reasons.is_empty()).then_some(reasons))
+            };
             table.push(columns.cells(group, row, self.wide), below);
             rest = others;
         }
@@ -265,7 +300,10 @@ impl Page<'_> {
         if moving > 0 {
             let namespaces: BTreeSet<&str> = plain.iter().flatten().map(|row| row.namespace.as_str()).collect();
             let namespaces = counted_word(namespaces.len(), "namespace");
-            let text = format!("{} more, in {namespaces}, just move: evicted, and placed on another node. -o wide shows each.", counted_word(moving, "pod"));
+            let text = format!(
+                "{} more, in {namespaces}, just move: evicted, and placed on another node. -o wide shows each.",
+                counted_word(moving, "pod")
+            );
             self.prose("", None, &text)?;
         }
         match kept(&self.doc.evictions) {
@@ -278,13 +316,24 @@ impl Page<'_> {
         let mut table = Table::new(&["UNSERVED", "UNTIL", "SERVICE"], 2);
         for row in &self.doc.unserved {
             let blast = (!row.blast.is_empty()).then(|| {
-                let blast = if self.wide { row.blast.join("; ") } else { some_of(&row.blast, NAMED) };
+                let blast = if self.wide {
+                    row.blast.join("; ")
+                } else {
+                    some_of(&row.blast, NAMED)
+                };
                 format!("refused meanwhile: {blast}")
             });
             let name = format!("{}/{}", served(row.what), row.name);
             let service = row.service.as_deref().unwrap_or_default();
-            let tint = (row.until != Until::Already).then_some(if row.certainty == Certainty::Certain { Tint::Bad } else { Tint::Risk });
-            table.push(vec![Cell::new(name), Cell::new(until(row)).tinted(tint), Cell::new(service)], Vec::from_iter(blast));
+            let tint = (row.until != Until::Already).then_some(if row.certainty == Certainty::Certain {
+                Tint::Bad
+            } else {
+                Tint::Risk
+            });
+            table.push(
+                vec![Cell::new(name), Cell::new(until(row)).tinted(tint), Cell::new(service)],
+                Vec::from_iter(blast),
+            );
         }
         self.table(&table)
     }
@@ -292,9 +341,20 @@ impl Page<'_> {
     fn leaders(&mut self) -> io::Result<()> {
         let mut table = Table::new(&["LEADER OF", "GAP", "HOLDER", "SUCCESSORS"], 3);
         for row in &self.doc.leaders {
-            let successors = if self.wide { row.successors.join(", ") } else { some_of(&row.successors, NAMED) };
-            let lease = if home(self.doc) == Some(&row.namespace) { row.lease.clone() } else { format!("{}/{}", row.namespace, row.lease) };
-            table.push(vec![Cell::new(lease), Cell::new(gap(row)), Cell::new(&row.holder), Cell::new(successors)], vec![]);
+            let successors = if self.wide {
+                row.successors.join(", ")
+            } else {
+                some_of(&row.successors, NAMED)
+            };
+            let lease = if home(self.doc) == Some(&row.namespace) {
+                row.lease.clone()
+            } else {
+                format!("{}/{}", row.namespace, row.lease)
+            };
+            table.push(
+                vec![Cell::new(lease), Cell::new(gap(row)), Cell::new(&row.holder), Cell::new(successors)],
+                vec![],
+            );
         }
         self.table(&table)
     }
@@ -311,14 +371,25 @@ impl Page<'_> {
         self.blank()?;
         self.prose("Pending until the uncordon: ", None, &pending)?;
         self.prose("Budgets used up: ", None, &exhausted)?;
-        let next = if after.next_node_may_follow { "may follow at once" } else { "not before the uncordon" };
-        let why = if after.why.is_empty() { String::new() } else { format!(": {}", after.why) };
+        let next = if after.next_node_may_follow {
+            "may follow at once"
+        } else {
+            "not before the uncordon"
+        };
+        let why = if after.why.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", after.why)
+        };
         self.prose("The next node: ", None, &sentence(&format!("{next}{why}")))
     }
 
     fn not_assessed(&mut self) -> io::Result<()> {
         let (matters, rest): (Vec<&NotAssessed>, Vec<&NotAssessed>) = self.doc.not_assessed.iter().partition(|gap| gap.affects_verdict);
-        for (title, gaps) in [("Not assessed, and it could change the verdict:", matters), ("Not assessed, which changes nothing here:", rest)] {
+        for (title, gaps) in [
+            ("Not assessed, and it could change the verdict:", matters),
+            ("Not assessed, which changes nothing here:", rest),
+        ] {
             if gaps.is_empty() {
                 continue;
             }
@@ -343,7 +414,11 @@ impl Page<'_> {
 
 /// How the drain ends, and why the verdict is what it is.
 fn headline(doc: &DrainPreflight) -> String {
-    let worst = doc.findings.iter().filter(|finding| !finding.accepted).max_by_key(|finding| (finding.severity, finding.certainty));
+    let worst = doc
+        .findings
+        .iter()
+        .filter(|finding| !finding.accepted)
+        .max_by_key(|finding| (finding.severity, finding.certainty));
     let start = outcome_in_words(doc);
     // A drain that finishes is no reason for a bad verdict: the worst finding is.
     match worst.filter(|finding| finding.severity > Severity::Info) {
@@ -364,7 +439,10 @@ fn outcome_in_words(doc: &DrainPreflight) -> String {
         DrainOutcome::Hangs => ("hangs", "may hang"),
         DrainOutcome::Unknown => return format!("How draining {nodes} ends is not known"),
     };
-    format!("Draining {nodes} {}", if certainty == Certainty::Certain { certain } else { possible })
+    format!(
+        "Draining {nodes} {}",
+        if certainty == Certainty::Certain { certain } else { possible }
+    )
 }
 
 /// What the drain comes to, in numbers.
@@ -374,8 +452,16 @@ fn summary(doc: &DrainPreflight) -> String {
     let gone = count(&[Action::Evict, Action::Delete]);
     let rounds = doc.evictions.iter().filter_map(|row| row.round).max().unwrap_or(1);
     if gone > 0 {
-        let rounds = if rounds > 1 { format!(" in {rounds} rounds") } else { String::new() };
-        moves.push(format!("{} {}{rounds}", counted_word(gone, "pod"), if gone == 1 { "goes" } else { "go" }));
+        let rounds = if rounds > 1 {
+            format!(" in {rounds} rounds")
+        } else {
+            String::new()
+        };
+        moves.push(format!(
+            "{} {}{rounds}",
+            counted_word(gone, "pod"),
+            if gone == 1 { "goes" } else { "go" }
+        ));
     }
     for (action, one, many) in [
         (Action::Stuck, "never goes", "never go"),
@@ -389,7 +475,11 @@ fn summary(doc: &DrainPreflight) -> String {
             several => moves.push(format!("{several} {many}")),
         }
     }
-    let moves = if doc.evictions.is_empty() { "No pod is on it".to_owned() } else { moves.join(", ") };
+    let moves = if doc.evictions.is_empty() {
+        "No pod is on it".to_owned()
+    } else {
+        moves.join(", ")
+    };
     let lost: Vec<&UnservedRow> = doc.unserved.iter().filter(|row| row.until != Until::Already).collect();
     let of = |kind: ServedKind| lost.iter().filter(|row| row.what == kind).count();
     let kinds = [
@@ -410,7 +500,11 @@ fn summary(doc: &DrainPreflight) -> String {
         1 => "1 leader ends".to_owned(),
         several => format!("{several} leaders end"),
     };
-    let next = if doc.after.next_node_may_follow { "may follow at once" } else { "has to wait for the uncordon" };
+    let next = if doc.after.next_node_may_follow {
+        "may follow at once"
+    } else {
+        "has to wait for the uncordon"
+    };
     format!("{moves}. {served}. {leaders}. The next node {next}.")
 }
 
@@ -425,7 +519,10 @@ fn origin(doc: &DrainPreflight) -> String {
     facts.extend(header.observed_at.iter().map(|time| format!("read at {time}")));
     facts.push(match &header.install {
         Some(install) => {
-            let chart = install.chart_version.as_deref().map_or_else(String::new, |version| format!(", chart {version}"));
+            let chart = install
+                .chart_version
+                .as_deref()
+                .map_or_else(String::new, |version| format!(", chart {version}"));
             format!("release {} in {}{chart}", install.release, install.namespace)
         }
         None => "no GPUStack install".to_owned(),
@@ -434,18 +531,34 @@ fn origin(doc: &DrainPreflight) -> String {
 }
 
 fn nodes_in_words(nodes: &[String]) -> String {
-    if nodes.len() <= NAMED { nodes.join(", ") } else { counted_word(nodes.len(), "node") }
+    if nodes.len() <= NAMED {
+        nodes.join(", ")
+    } else {
+        counted_word(nodes.len(), "node")
+    }
 }
 
 fn counted_word(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+    if count == 1 {
+        format!("1 {word}")
+    } else {
+        format!("{count} {word}s")
+    }
 }
 
 /// Several counts in words, or nothing where all are zero.
 fn listed(counts: &[(usize, &str)]) -> Option<String> {
-    let mut parts: Vec<String> = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| counted_word(*count, word)).collect();
+    let mut parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| counted_word(*count, word))
+        .collect();
     let last = parts.pop()?;
-    Some(if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) })
+    Some(if parts.is_empty() {
+        last
+    } else {
+        format!("{} and {last}", parts.join(", "))
+    })
 }
 
 /// Namespace of the install.
@@ -472,7 +585,11 @@ fn some_facts(facts: &[String]) -> String {
 /// The text with a full stop, where it has none.
 fn sentence(text: &str) -> String {
     let text = text.trim_end();
-    if text.is_empty() || text.ends_with(['.', '!', '?', ':']) { text.to_owned() } else { format!("{text}.") }
+    if text.is_empty() || text.ends_with(['.', '!', '?', ':']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
 }
 
 fn object(object: &ObjectRef) -> String {
@@ -550,8 +667,15 @@ struct Columns {
 
 impl Columns {
     fn of(doc: &DrainPreflight, wide: bool) -> Self {
-        let elsewhere = doc.evictions.iter().any(|row| row.action != Action::Keep && Some(row.namespace.as_str()) != home(doc));
-        Self { node: wide || doc.nodes.len() > 1, namespace: wide || elsewhere, owner: wide }
+        let elsewhere = doc
+            .evictions
+            .iter()
+            .any(|row| row.action != Action::Keep && Some(row.namespace.as_str()) != home(doc));
+        Self {
+            node: wide || doc.nodes.len() > 1,
+            namespace: wide || elsewhere,
+            owner: wide,
+        }
     }
 
     fn headers(&self) -> Vec<&'static str> {
@@ -577,9 +701,15 @@ impl Columns {
             Some(owner) if group.len() > 1 => Cell::new(format!("{} ({} pods)", owner.name, group.len())),
             _ => Cell::new(&row.pod),
         });
-        cells.push(Cell::new(row.action.as_str()).tinted(matches!(row.action, Action::Stuck | Action::Fail | Action::Refuse).then_some(Tint::Bad)));
+        cells.push(
+            Cell::new(row.action.as_str()).tinted(matches!(row.action, Action::Stuck | Action::Fail | Action::Refuse).then_some(Tint::Bad)),
+        );
         if self.owner {
-            cells.push(Cell::new(row.owner.as_ref().map_or_else(String::new, |owner| format!("{}/{}", owner.kind.to_lowercase(), owner.name))));
+            cells.push(Cell::new(
+                row.owner
+                    .as_ref()
+                    .map_or_else(String::new, |owner| format!("{}/{}", owner.kind.to_lowercase(), owner.name)),
+            ));
         }
         let tint = match row.replacement.outcome {
             ReplacementOutcome::None | ReplacementOutcome::Lands => None,
@@ -619,7 +749,12 @@ fn replacement_reasons(replacement: &Replacement, wide: bool) -> String {
     if !news && !wide {
         return String::new();
     }
-    replacement.reasons.iter().map(|reason| node_reason(reason, wide)).collect::<Vec<_>>().join("; ")
+    replacement
+        .reasons
+        .iter()
+        .map(|reason| node_reason(reason, wide))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn node_reason(reason: &NodeReason, wide: bool) -> String {
@@ -633,14 +768,19 @@ fn node_reason(reason: &NodeReason, wide: bool) -> String {
 /// The pods that stay, in one line.
 fn kept(rows: &[EvictionRow]) -> Option<String> {
     let count = |of: &dyn Fn(Option<&str>) -> bool| {
-        rows.iter().filter(|row| row.action == Action::Keep && of(row.owner.as_ref().map(|owner| owner.kind.as_str()))).count()
+        rows.iter()
+            .filter(|row| row.action == Action::Keep && of(row.owner.as_ref().map(|owner| owner.kind.as_str())))
+            .count()
     };
     let daemons = count(&|kind| kind == Some("DaemonSet"));
     // The controller of a static pod's mirror is its node.
     let statics = count(&|kind| kind == Some("Node"));
     let others = count(&|kind| !matches!(kind, Some("DaemonSet" | "Node")));
     let text = listed(&[(daemons, "DaemonSet pod"), (statics, "static pod"), (others, "other pod")])?;
-    Some(format!("{text} {}.", if daemons + statics + others == 1 { "stays" } else { "stay" }))
+    Some(format!(
+        "{text} {}.",
+        if daemons + statics + others == 1 { "stays" } else { "stay" }
+    ))
 }
 
 const fn served(what: ServedKind) -> &'static str {
@@ -677,7 +817,11 @@ fn gap(row: &LeaderRow) -> String {
 }
 
 fn missing(right: &MissingRight) -> String {
-    let resource = if right.group.is_empty() { right.resource.clone() } else { format!("{}.{}", right.resource, right.group) };
+    let resource = if right.group.is_empty() {
+        right.resource.clone()
+    } else {
+        format!("{}.{}", right.resource, right.group)
+    };
     match &right.namespace {
         Some(namespace) => format!("{} {resource} in namespace {namespace}", right.verb),
         None => format!("{} {resource} in the whole cluster", right.verb),
@@ -690,7 +834,12 @@ mod tests {
     use super::*;
 
     fn shown(doc: &DrainPreflight, columns: usize, wide: bool) -> String {
-        let style = Style { color: false, width: columns, ascii: false, headers: true };
+        let style = Style {
+            color: false,
+            width: columns,
+            ascii: false,
+            headers: true,
+        };
         let mut out = Vec::new();
         render(doc, &style, wide, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -729,7 +878,11 @@ mod tests {
         let doc = documents::hostile();
         for wide in [false, true] {
             let text = shown(&doc, 100, wide);
-            assert!(text.chars().all(|character| character == '\n' || super::super::text::is_plain(character)), "{text:?}");
+            assert!(
+                text.chars()
+                    .all(|character| character == '\n' || super::super::text::is_plain(character)),
+                "{text:?}"
+            );
             assert!(!text.lines().any(|line| line.trim_start().starts_with("SAFE")));
         }
     }
@@ -739,12 +892,34 @@ mod tests {
         for (_, doc) in documents::all() {
             let plain = shown(&doc, 100, false);
             let mut out = Vec::new();
-            render(&doc, &Style { color: true, width: 100, ascii: false, headers: true }, false, &mut out).unwrap();
+            render(
+                &doc,
+                &Style {
+                    color: true,
+                    width: 100,
+                    ascii: false,
+                    headers: true,
+                },
+                false,
+                &mut out,
+            )
+            .unwrap();
             let colored = String::from_utf8(out).unwrap();
             assert_ne!(colored, plain);
             assert_eq!(anstream::adapter::strip_str(&colored).to_string(), plain);
             let mut out = Vec::new();
-            render(&doc, &Style { color: false, width: 100, ascii: true, headers: true }, false, &mut out).unwrap();
+            render(
+                &doc,
+                &Style {
+                    color: false,
+                    width: 100,
+                    ascii: true,
+                    headers: true,
+                },
+                false,
+                &mut out,
+            )
+            .unwrap();
             assert!(out.is_ascii());
         }
     }
@@ -766,7 +941,13 @@ mod tests {
         let mut doc = documents::hangs();
         for app in 0..40 {
             for replica in 0..5 {
-                doc.evictions.push(documents::evicted(&format!("team-{}", app % 3), &format!("web-{app}"), &replica.to_string(), "", &["cp-2"]));
+                doc.evictions.push(documents::evicted(
+                    &format!("team-{}", app % 3),
+                    &format!("web-{app}"),
+                    &replica.to_string(),
+                    "",
+                    &["cp-2"],
+                ));
             }
         }
         let text = shown(&doc, 100, false);
@@ -780,7 +961,10 @@ mod tests {
     fn a_verdict_and_its_reason_come_first() {
         let first = |doc: &DrainPreflight| shown(doc, usize::MAX, false).lines().next().unwrap().to_owned();
         let mut doc = documents::hangs();
-        assert_eq!(first(&doc), "UNSAFE   Draining cp-1 hangs: kueue-manager-pdb wants 2 of Kueue's 2 replicas and never allows one to go.");
+        assert_eq!(
+            first(&doc),
+            "UNSAFE   Draining cp-1 hangs: kueue-manager-pdb wants 2 of Kueue's 2 replicas and never allows one to go."
+        );
         doc.drain.certainty = Certainty::Possible;
         assert!(first(&doc).starts_with("UNSAFE   Draining cp-1 may hang: "));
         doc.drain.outcome = DrainOutcome::Finishes;

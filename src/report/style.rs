@@ -49,13 +49,21 @@ impl Style {
             ColorChoice::Never => false,
             ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
         };
-        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+        let asked = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok())
+            .filter(|columns| *columns > 0);
         let width = match asked {
             Some(columns) => columns,
             None if !stdout.is_terminal() => usize::MAX,
             None => terminal_size::terminal_size_of(&stdout).map_or(100, |(terminal_size::Width(columns), _)| columns.into()),
         };
-        Self { color, width: width.max(Self::NARROWEST), ascii, headers }
+        Self {
+            color,
+            width: width.max(Self::NARROWEST),
+            ascii,
+            headers,
+        }
     }
 
     /// The text in a colour, where colours are wanted.

@@ -25,7 +25,10 @@ impl Cell {
     /// A field with a text; an empty one shows [`NONE`].
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { text: if text.is_empty() { NONE.to_owned() } else { text }, tint: None }
+        Self {
+            text: if text.is_empty() { NONE.to_owned() } else { text },
+            tint: None,
+        }
     }
 
     /// The same in a colour.
@@ -58,7 +61,11 @@ struct Layout {
 impl Table {
     /// A table with these headers, of which the first `fixed` never go below the row.
     pub fn new(headers: &[&'static str], fixed: usize) -> Self {
-        Self { headers: headers.to_vec(), fixed: fixed.clamp(1, headers.len().max(1)), rows: Vec::new() }
+        Self {
+            headers: headers.to_vec(),
+            fixed: fixed.clamp(1, headers.len().max(1)),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row; each text of `below` is prose on a line of its own below it.
@@ -87,13 +94,18 @@ impl Table {
             let mut moved = Vec::new();
             for (index, cell) in row.cells.iter().enumerate() {
                 // Only the last column can be narrower than its text without being cut.
-                let fits = layout.widths.get(index).is_some_and(|columns| {
-                    index < self.fixed || index + 1 < layout.widths.len() || width(&cell.text) <= *columns
-                });
+                let fits = layout
+                    .widths
+                    .get(index)
+                    .is_some_and(|columns| index < self.fixed || index + 1 < layout.widths.len() || width(&cell.text) <= *columns);
                 if fits {
                     standing.push(cell);
                 } else if cell.text != NONE {
-                    moved.push(format!("{}: {}", self.headers.get(index).map_or_else(String::new, |header| header.to_lowercase()), cell.text));
+                    moved.push(format!(
+                        "{}: {}",
+                        self.headers.get(index).map_or_else(String::new, |header| header.to_lowercase()),
+                        cell.text
+                    ));
                 }
             }
             layout.write(&standing, style, out)?;
@@ -108,9 +120,17 @@ impl Table {
     }
 
     fn layout(&self, rows: &[Row], available: usize) -> Layout {
-        let cell_widths = |column: usize| rows.iter().filter_map(move |row| row.cells.get(column)).map(|cell| width(&cell.text));
-        let mut widths: Vec<usize> =
-            self.headers.iter().enumerate().map(|(column, header)| cell_widths(column).fold(width(header), usize::max)).collect();
+        let cell_widths = |column: usize| {
+            rows.iter()
+                .filter_map(move |row| row.cells.get(column))
+                .map(|cell| width(&cell.text))
+        };
+        let mut widths: Vec<usize> = self
+            .headers
+            .iter()
+            .enumerate()
+            .map(|(column, header)| cell_widths(column).fold(width(header), usize::max))
+            .collect();
         let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         while total(&widths) > available && widths.len() > self.fixed {
             let last = widths.len() - 1;
@@ -136,7 +156,14 @@ impl Table {
 impl Row {
     fn harmless(&self, ascii: bool) -> Self {
         Self {
-            cells: self.cells.iter().map(|cell| Cell { text: harmless(&cell.text, ascii).into_owned(), tint: cell.tint }).collect(),
+            cells: self
+                .cells
+                .iter()
+                .map(|cell| Cell {
+                    text: harmless(&cell.text, ascii).into_owned(),
+                    tint: cell.tint,
+                })
+                .collect(),
             below: self.below.iter().map(|text| harmless(text, ascii).into_owned()).collect(),
         }
     }
@@ -163,9 +190,17 @@ mod tests {
     fn table() -> Table {
         let mut table = Table::new(&["ROUND", "POD", "BUDGET", "REPLACEMENT"], 2);
         let mut row = |pod: &str, budget: &str, replacement: &str, below: &[&str]| {
-            table.push(vec![Cell::new("1"), Cell::new(pod), Cell::new(budget), Cell::new(replacement)], below.iter().map(|text| (*text).to_owned()).collect());
+            table.push(
+                vec![Cell::new("1"), Cell::new(pod), Cell::new(budget), Cell::new(replacement)],
+                below.iter().map(|text| (*text).to_owned()).collect(),
+            );
         };
-        row("gpustack-operator-worker-645ff7d7c5-dv2rt", "gpustack-operator-worker", "Pending", &["cp-1: cordoned; 2 nodes: spread on hostname"]);
+        row(
+            "gpustack-operator-worker-645ff7d7c5-dv2rt",
+            "gpustack-operator-worker",
+            "Pending",
+            &["cp-1: cordoned; 2 nodes: spread on hostname"],
+        );
         row("csi-s3-controller-65d776b67f-vxst2", "", "on cp-2 or cp-3", &[]);
         row("web-0", "web", "on one of the many nodes that are left", &[]);
         table
@@ -173,7 +208,17 @@ mod tests {
 
     fn shown(table: &Table, width: usize, headers: bool) -> String {
         let mut out = Vec::new();
-        table.write(&Style { color: false, width, ascii: false, headers }, &mut out).unwrap();
+        table
+            .write(
+                &Style {
+                    color: false,
+                    width,
+                    ascii: false,
+                    headers,
+                },
+                &mut out,
+            )
+            .unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -211,7 +256,17 @@ mod tests {
         let mut plain = Table::new(&["A", "B"], 1);
         plain.push(vec![Cell::new("stuck").tinted(Some(Tint::Bad)), Cell::new("x")], vec![]);
         let mut out = Vec::new();
-        plain.write(&Style { color: true, width: 80, ascii: false, headers: false }, &mut out).unwrap();
+        plain
+            .write(
+                &Style {
+                    color: true,
+                    width: 80,
+                    ascii: false,
+                    headers: false,
+                },
+                &mut out,
+            )
+            .unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with('\u{1b}'));
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), "stuck   x\n");

@@ -12,8 +12,10 @@ use unicode_width::UnicodeWidthChar;
 /// Controls act on the terminal; marks of direction, joiners and other characters without a width change how their
 /// neighbours look. The blanks that have a width but show nothing are left out by name.
 pub(super) fn is_plain(character: char) -> bool {
-    !matches!(character, '\u{ad}' | '\u{115f}' | '\u{2028}' | '\u{2029}' | '\u{3164}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}')
-        && character.width().is_some_and(|width| width > 0)
+    !matches!(
+        character,
+        '\u{ad}' | '\u{115f}' | '\u{2028}' | '\u{2029}' | '\u{3164}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+    ) && character.width().is_some_and(|width| width > 0)
 }
 
 /// The text with everything that could act on a terminal written as an escape, such as `\u{1b}`; with `ascii` also
@@ -168,7 +170,13 @@ mod tests {
 
     #[test]
     fn plain_text_stays() {
-        for text in ["kueue-controller-manager-74f7d7bd55-gq6tc", "spread (1 here, 0 on cp-1)", "größer", "名前", "🙂"] {
+        for text in [
+            "kueue-controller-manager-74f7d7bd55-gq6tc",
+            "spread (1 here, 0 on cp-1)",
+            "größer",
+            "名前",
+            "🙂",
+        ] {
             assert!(matches!(harmless(text, false), Cow::Borrowed(same) if same == text));
         }
     }
@@ -187,8 +195,14 @@ mod tests {
 
     #[test]
     fn names_are_cut_in_the_middle() {
-        assert_eq!(cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, false), "gpustack-o…d7c5-dv2rt");
-        assert_eq!(cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, true), "gpustack-...7c5-dv2rt");
+        assert_eq!(
+            cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, false),
+            "gpustack-o…d7c5-dv2rt"
+        );
+        assert_eq!(
+            cut_middle("gpustack-operator-worker-645ff7d7c5-dv2rt", 21, true),
+            "gpustack-...7c5-dv2rt"
+        );
         assert_eq!(cut_middle("abc", 3, false), "abc");
         assert_eq!(cut_middle("abcd", 1, false), "a");
         assert_eq!(cut_middle("名前名前", 6, false), "名…前");
@@ -200,7 +214,10 @@ mod tests {
         assert_eq!(wrap_command(command, 200), [command]);
         assert_eq!(
             wrap_command(command, 40),
-            [r#"kubectl --context "a b" patch pdb x -p \"#, r#"  '{"spec": {"minAvailable": 1}}'"#]
+            [
+                r#"kubectl --context "a b" patch pdb x -p \"#,
+                r#"  '{"spec": {"minAvailable": 1}}'"#
+            ]
         );
     }
 

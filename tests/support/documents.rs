@@ -11,7 +11,11 @@ fn strings(items: &[&str]) -> Vec<String> {
 }
 
 fn object(kind: &str, namespace: &str, name: &str) -> ObjectRef {
-    ObjectRef { kind: kind.into(), namespace: (!namespace.is_empty()).then(|| namespace.into()), name: name.into() }
+    ObjectRef {
+        kind: kind.into(),
+        namespace: (!namespace.is_empty()).then(|| namespace.into()),
+        name: name.into(),
+    }
 }
 
 fn finding(code: Code, severity: Severity, object: ObjectRef, message: &str) -> Finding {
@@ -35,7 +39,10 @@ pub fn evicted(namespace: &str, owner: &str, suffix: &str, budget: &str, nodes: 
         pod: format!("{owner}-{suffix}"),
         namespace: namespace.into(),
         node: "cp-1".into(),
-        owner: Some(OwnerInfo { kind: "ReplicaSet".into(), name: owner.into() }),
+        owner: Some(OwnerInfo {
+            kind: "ReplicaSet".into(),
+            name: owner.into(),
+        }),
         action: Action::Evict,
         budgets: strings(if budget.is_empty() { &[] } else { std::slice::from_ref(&budget) }),
         round: Some(1),
@@ -43,7 +50,11 @@ pub fn evicted(namespace: &str, owner: &str, suffix: &str, budget: &str, nodes: 
             outcome: ReplacementOutcome::Lands,
             certainty: Certainty::Certain,
             nodes: strings(nodes),
-            reasons: vec![NodeReason { reason: "cordoned".into(), count: 1, nodes: strings(&["cp-1"]) }],
+            reasons: vec![NodeReason {
+                reason: "cordoned".into(),
+                count: 1,
+                nodes: strings(&["cp-1"]),
+            }],
         },
     }
 }
@@ -54,7 +65,11 @@ fn pending(row: EvictionRow) -> EvictionRow {
         certainty: Certainty::Certain,
         nodes: Vec::new(),
         reasons: vec![
-            NodeReason { reason: "cordoned".into(), count: 1, nodes: strings(&["cp-1"]) },
+            NodeReason {
+                reason: "cordoned".into(),
+                count: 1,
+                nodes: strings(&["cp-1"]),
+            },
             NodeReason {
                 reason: "spread on kubernetes.io/hostname (1 here, 0 on cp-1, maxSkew 1)".into(),
                 count: 2,
@@ -70,19 +85,36 @@ fn kept(namespace: &str, kind: &str, owner: &str, pod: &str) -> EvictionRow {
         pod: pod.into(),
         namespace: namespace.into(),
         node: "cp-1".into(),
-        owner: Some(OwnerInfo { kind: kind.into(), name: owner.into() }),
+        owner: Some(OwnerInfo {
+            kind: kind.into(),
+            name: owner.into(),
+        }),
         action: Action::Keep,
         budgets: Vec::new(),
         round: None,
-        replacement: Replacement { outcome: ReplacementOutcome::None, certainty: Certainty::Certain, nodes: Vec::new(), reasons: Vec::new() },
+        replacement: Replacement {
+            outcome: ReplacementOutcome::None,
+            certainty: Certainty::Certain,
+            nodes: Vec::new(),
+            reasons: Vec::new(),
+        },
     }
 }
 
 fn kept_pods() -> Vec<EvictionRow> {
-    let daemons = ["csi-nfs-node", "csi-s3-node", "gpustack-operator-model-manager", "node-feature-discovery-worker"];
+    let daemons = [
+        "csi-nfs-node",
+        "csi-s3-node",
+        "gpustack-operator-model-manager",
+        "node-feature-discovery-worker",
+    ];
     let statics = ["etcd-cp-1", "kube-apiserver-cp-1", "kube-scheduler-cp-1"];
-    let daemons = daemons.iter().map(|name| kept("gpustack-system", "DaemonSet", name, &format!("{name}-x7x2p")));
-    daemons.chain(statics.iter().map(|name| kept("kube-system", "Node", "cp-1", name))).collect()
+    let daemons = daemons
+        .iter()
+        .map(|name| kept("gpustack-system", "DaemonSet", name, &format!("{name}-x7x2p")));
+    daemons
+        .chain(statics.iter().map(|name| kept("kube-system", "Node", "cp-1", name)))
+        .collect()
 }
 
 fn document(verdict: Verdict, outcome: DrainOutcome, why: &str) -> DrainPreflight {
@@ -122,14 +154,25 @@ fn document(verdict: Verdict, outcome: DrainOutcome, why: &str) -> DrainPrefligh
         evictions: kept_pods(),
         unserved: Vec::new(),
         leaders: Vec::new(),
-        after: After { pending: Vec::new(), exhausted_budgets: Vec::new(), next_node_may_follow: true, why: String::new() },
+        after: After {
+            pending: Vec::new(),
+            exhausted_budgets: Vec::new(),
+            next_node_may_follow: true,
+            why: String::new(),
+        },
         drain_command: "kubectl --context prod drain cp-1 --ignore-daemonsets --delete-emptydir-data".into(),
         not_assessed: Vec::new(),
     }
 }
 
 fn leader(lease: &str, holder: &str, successors: &[&str], gap_seconds: [u32; 2]) -> LeaderRow {
-    LeaderRow { lease: lease.into(), namespace: "gpustack-system".into(), holder: holder.into(), successors: strings(successors), gap_seconds }
+    LeaderRow {
+        lease: lease.into(),
+        namespace: "gpustack-system".into(),
+        holder: holder.into(),
+        successors: strings(successors),
+        gap_seconds,
+    }
 }
 
 const WORKER: &str = "gpustack-operator-worker-645ff7d7c5";
@@ -168,7 +211,12 @@ pub fn hangs() -> DrainPreflight {
     doc.evictions.extend([
         pending(evicted("gpustack-system", WORKER, "dv2rt", "gpustack-operator-worker", &[])),
         evicted("gpustack-system", "csi-s3-controller-65d776b67f", "vxst2", "", &["cp-2", "cp-3"]),
-        EvictionRow { action: Action::Stuck, round: None, replacement: none, ..kueue },
+        EvictionRow {
+            action: Action::Stuck,
+            round: None,
+            replacement: none,
+            ..kueue
+        },
     ]);
     doc.leaders.push(leader(
         "worker.gpustack.ai",
@@ -187,7 +235,11 @@ pub fn hangs() -> DrainPreflight {
 
 /// Three nodes with the values of the operator's page on high availability: safe, with a Pending replica.
 pub fn safe() -> DrainPreflight {
-    let mut doc = document(Verdict::Safe, DrainOutcome::Finishes, "every budget allows its pod to go, and everything stays served");
+    let mut doc = document(
+        Verdict::Safe,
+        DrainOutcome::Finishes,
+        "every budget allows its pod to go, and everything stays served",
+    );
     doc.findings.push(finding(
         Code::LeaderMoves,
         Severity::Info,
@@ -205,12 +257,26 @@ pub fn safe() -> DrainPreflight {
     doc.evictions.extend([
         pending(evicted("gpustack-system", WORKER, "dv2rt", "gpustack-operator-worker", &[])),
         pending(evicted("gpustack-system", KUEUE, "gq6tc", "kueue-manager-pdb", &[])),
-        evicted("gpustack-system", "node-feature-discovery-master-7b66674c5d", "kx2vh", "node-feature-discovery-master", &["cp-2", "cp-3"]),
+        evicted(
+            "gpustack-system",
+            "node-feature-discovery-master-7b66674c5d",
+            "kx2vh",
+            "node-feature-discovery-master",
+            &["cp-2", "cp-3"],
+        ),
         evicted("gpustack-system", "csi-s3-controller-65d776b67f", "vxst2", "", &["cp-2", "cp-3"]),
     ]);
-    doc.leaders.push(leader("c1f6bfd2.kueue.x-k8s.io", &format!("{KUEUE}-gq6tc"), &[&format!("{KUEUE}-2hbbm")], [0, 2]));
+    doc.leaders.push(leader(
+        "c1f6bfd2.kueue.x-k8s.io",
+        &format!("{KUEUE}-gq6tc"),
+        &[&format!("{KUEUE}-2hbbm")],
+        [0, 2],
+    ));
     doc.after = After {
-        pending: strings(&["deployment/gpustack-system/gpustack-operator-worker", "deployment/gpustack-system/kueue-controller-manager"]),
+        pending: strings(&[
+            "deployment/gpustack-system/gpustack-operator-worker",
+            "deployment/gpustack-system/kueue-controller-manager",
+        ]),
         exhausted_budgets: strings(&["gpustack-system/gpustack-operator-worker", "gpustack-system/kueue-manager-pdb"]),
         next_node_may_follow: false,
         why: "two workloads have 2 of 3 replicas Ready, and their budgets allow 0; an uncordon moves nothing back".into(),
@@ -220,7 +286,11 @@ pub fn safe() -> DrainPreflight {
 
 /// The caller may not list budgets.
 pub fn unknown() -> DrainPreflight {
-    let mut doc = document(Verdict::Unknown, DrainOutcome::Unknown, "the budgets of team-a were not readable, and one could refuse an eviction");
+    let mut doc = document(
+        Verdict::Unknown,
+        DrainOutcome::Unknown,
+        "the budgets of team-a were not readable, and one could refuse an eviction",
+    );
     doc.findings.push(Finding {
         evidence: strings(&[
             "poddisruptionbudgets.policy is forbidden: User \"viewer\" cannot list resource \"poddisruptionbudgets\" in API group \"policy\" in the namespace \"team-a\"",
@@ -234,7 +304,10 @@ pub fn unknown() -> DrainPreflight {
         ..finding(Code::NotAssessed, Severity::Unknown, object("Namespace", "", "team-a"), "The budgets of team-a were not readable")
     });
     let mut row = evicted("team-a", "llm", "0", "", &["gpu-2"]);
-    row.owner = Some(OwnerInfo { kind: "StatefulSet".into(), name: "llm".into() });
+    row.owner = Some(OwnerInfo {
+        kind: "StatefulSet".into(),
+        name: "llm".into(),
+    });
     row.replacement.outcome = ReplacementOutcome::Unknown;
     row.replacement.certainty = Certainty::Possible;
     doc.evictions.push(row);
@@ -253,7 +326,12 @@ pub fn unknown() -> DrainPreflight {
         what: "leases in kube-system".into(),
         why: "Forbidden".into(),
         affects_verdict: false,
-        missing_right: Some(MissingRight { verb: "list".into(), group: "coordination.k8s.io".into(), resource: "leases".into(), namespace: None }),
+        missing_right: Some(MissingRight {
+            verb: "list".into(),
+            group: "coordination.k8s.io".into(),
+            resource: "leases".into(),
+            namespace: None,
+        }),
     });
     doc.after.next_node_may_follow = false;
     doc.after.why = "not known, as the budgets were not readable".into();
@@ -266,7 +344,11 @@ pub fn at_risk() -> DrainPreflight {
     doc.findings.push(Finding {
         node: Some("cp-2".into()),
         certainty: Certainty::Possible,
-        evidence: strings(&["csi-nfs-controller binds localhost:29652 on the host", "cp-2: taken by csi-nfs-controller-6f9d", "cp-3: free"]),
+        evidence: strings(&[
+            "csi-nfs-controller binds localhost:29652 on the host",
+            "cp-2: taken by csi-nfs-controller-6f9d",
+            "cp-3: free",
+        ]),
         consequence: "Where it lands on cp-2 it crash-loops, and volumes are not provisioned until somebody deletes it".into(),
         remedy: Remedy {
             text: "spread the replicas over the nodes".into(),
@@ -290,7 +372,12 @@ pub fn at_risk() -> DrainPreflight {
         )
     });
     for index in 0..12 {
-        doc.findings.push(finding(Code::LocalData, Severity::Info, object("Pod", "team-a", &format!("cache-{index}")), "Its emptyDir is lost"));
+        doc.findings.push(finding(
+            Code::LocalData,
+            Severity::Info,
+            object("Pod", "team-a", &format!("cache-{index}")),
+            "Its emptyDir is lost",
+        ));
     }
     let mut nfs = evicted("gpustack-system", "csi-nfs-controller-5c9f7d5d5b", "m9k4q", "", &["cp-2"]);
     nfs.replacement.outcome = ReplacementOutcome::CrashLoops;
@@ -301,7 +388,8 @@ pub fn at_risk() -> DrainPreflight {
         nodes: (1..=17).map(|index| format!("gpu-{index}")).collect(),
     }];
     doc.evictions.push(nfs);
-    doc.evictions.extend((0..12).map(|index| evicted("team-a", "cache", &index.to_string(), "", &["cp-2", "cp-3"])));
+    doc.evictions
+        .extend((0..12).map(|index| evicted("team-a", "cache", &index.to_string(), "", &["cp-2", "cp-3"])));
     doc.unserved.push(UnservedRow {
         what: ServedKind::Webhook,
         name: "kueue-validating-webhook-configuration".into(),
@@ -309,7 +397,14 @@ pub fn at_risk() -> DrainPreflight {
         until: Until::ReplacementReady,
         deadlock: false,
         certainty: Certainty::Possible,
-        blast: strings(&["create pods in 12 namespaces", "update pods in 12 namespaces", "create jobs.batch", "update jobs.batch", "create workloads", "update workloads"]),
+        blast: strings(&[
+            "create pods in 12 namespaces",
+            "update pods in 12 namespaces",
+            "create jobs.batch",
+            "update jobs.batch",
+            "create workloads",
+            "update workloads",
+        ]),
     });
     doc.after.why = "every evicted workload has its replicas back".into();
     doc
@@ -320,16 +415,27 @@ pub fn hostile() -> DrainPreflight {
     let evil = "a\u{1b}[2J\u{1b}]0;owned\u{7}\r\nSAFE\u{202e}evil\u{200b}\u{9b}31m";
     let mut doc = document(Verdict::Unsafe, DrainOutcome::Hangs, evil);
     doc.nodes = strings(&[evil, "cp-1"]);
-    doc.drain.per_node = vec![doc.drain.per_node[0].clone(), NodeResult { node: evil.into(), ..doc.drain.per_node[0].clone() }];
+    doc.drain.per_node = vec![
+        doc.drain.per_node[0].clone(),
+        NodeResult {
+            node: evil.into(),
+            ..doc.drain.per_node[0].clone()
+        },
+    ];
     doc.header.cluster.context = Some(evil.into());
     doc.findings.push(Finding {
         node: Some(evil.into()),
         evidence: strings(&[evil]),
         consequence: evil.into(),
-        remedy: Remedy { text: evil.into(), command: Some(format!("kubectl get '{evil}'")), values_key: Some(evil.into()) },
+        remedy: Remedy {
+            text: evil.into(),
+            command: Some(format!("kubectl get '{evil}'")),
+            values_key: Some(evil.into()),
+        },
         ..finding(Code::PdbBlocksDrain, Severity::Unsafe, object(evil, evil, evil), evil)
     });
-    doc.findings.push(finding(Code::LeaderMoves, Severity::Info, object(evil, evil, evil), evil));
+    doc.findings
+        .push(finding(Code::LeaderMoves, Severity::Info, object(evil, evil, evil), evil));
     let mut row = pending(evicted(evil, evil, evil, evil, &[evil]));
     row.replacement.reasons[0].reason = evil.into();
     row.replacement.reasons[0].nodes = strings(&[evil]);
@@ -344,12 +450,22 @@ pub fn hostile() -> DrainPreflight {
         blast: strings(&[evil]),
     });
     doc.leaders.push(leader(evil, evil, &[evil], [0, 17]));
-    doc.after = After { pending: strings(&[evil]), exhausted_budgets: strings(&[evil]), next_node_may_follow: false, why: evil.into() };
+    doc.after = After {
+        pending: strings(&[evil]),
+        exhausted_budgets: strings(&[evil]),
+        next_node_may_follow: false,
+        why: evil.into(),
+    };
     doc.not_assessed.push(NotAssessed {
         what: evil.into(),
         why: evil.into(),
         affects_verdict: true,
-        missing_right: Some(MissingRight { verb: evil.into(), group: evil.into(), resource: evil.into(), namespace: Some(evil.into()) }),
+        missing_right: Some(MissingRight {
+            verb: evil.into(),
+            group: evil.into(),
+            resource: evil.into(),
+            namespace: Some(evil.into()),
+        }),
     });
     doc.drain_command = format!("kubectl drain '{evil}'");
     doc
@@ -357,5 +473,11 @@ pub fn hostile() -> DrainPreflight {
 
 /// Every document above.
 pub fn all() -> Vec<(&'static str, DrainPreflight)> {
-    vec![("hangs", hangs()), ("safe", safe()), ("unknown", unknown()), ("at-risk", at_risk()), ("hostile", hostile())]
+    vec![
+        ("hangs", hangs()),
+        ("safe", safe()),
+        ("unknown", unknown()),
+        ("at-risk", at_risk()),
+        ("hostile", hostile()),
+    ]
 }
