@@ -313,7 +313,7 @@ impl Page<'_> {
     }
 
     fn unserved(&mut self) -> io::Result<()> {
-        let mut table = Table::new(&["UNSERVED", "UNTIL", "SERVICE"], 2);
+        let mut table = Table::new(&["UNSERVED", "UNTIL", "SERVICE"], 1);
         for row in &self.doc.unserved {
             let blast = (!row.blast.is_empty()).then(|| {
                 let blast = if self.wide {

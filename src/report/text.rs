@@ -80,7 +80,8 @@ pub fn cut_middle(text: &str, columns: usize, ascii: bool) -> String {
     format!("{head}{ellipsis}{tail}")
 }
 
-/// The prose in lines of at most `columns` columns, broken at spaces; a longer word is broken where the line ends.
+/// The prose in lines of at most `columns` columns, broken at spaces; a longer word is broken behind a
+/// separator of its parts, else where the line ends.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -99,7 +100,8 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
         }
         while width(word) > columns {
             // A character wider than the line still has to go somewhere.
-            let end = fitting(word, columns).max(word.chars().next().map_or(0, char::len_utf8));
+            let fits = fitting(word, columns).max(word.chars().next().map_or(0, char::len_utf8));
+            let end = word[..fits].rfind(['.', '/', ',', '=']).map_or(fits, |index| index + 1);
             lines.push(word[..end].to_owned());
             word = &word[end..];
         }
@@ -206,6 +208,15 @@ mod tests {
         assert_eq!(cut_middle("abc", 3, false), "abc");
         assert_eq!(cut_middle("abcd", 1, false), "a");
         assert_eq!(cut_middle("名前名前", 6, false), "名…前");
+    }
+
+    #[test]
+    fn long_words_are_broken_between_their_parts() {
+        assert_eq!(
+            wrap("set csi-driver-nfs.controller.topologySpreadConstraints", 30),
+            ["set", "csi-driver-nfs.controller.", "topologySpreadConstraints"]
+        );
+        assert_eq!(wrap("abcdefgh", 5), ["abcde", "fgh"]);
     }
 
     #[test]
