@@ -1,6 +1,6 @@
 //! The schemas in `docs/schema` say what is printed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used)]
 
 #[path = "support/documents.rs"]
 mod documents;

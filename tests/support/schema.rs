@@ -1,5 +1,7 @@
 //! Checks documents against the schemas in `docs/schema`.
 
+#![allow(clippy::expect_used, clippy::panic)]
+
 use std::path::Path;
 
 use serde_json::Value;
