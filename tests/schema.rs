@@ -1,0 +1,140 @@
+//! The schemas in `docs/schema` say what is printed.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/documents.rs"]
+mod documents;
+#[path = "support/schema.rs"]
+mod schema;
+
+use gpustack_ha::checks::codes::Code;
+// The sample documents name these from the crate's root.
+use gpustack_ha::{checks, report};
+use serde_json::{Value, json};
+
+const PREFLIGHT: &str = "drain-preflight";
+
+fn read(name: &str) -> Value {
+    let path = format!("{}/docs/schema/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn sample() -> Value {
+    serde_json::to_value(documents::at_risk()).unwrap()
+}
+
+#[test]
+fn documents_are_valid() {
+    for (_, document) in documents::all() {
+        let mut json = Vec::new();
+        report::json::write(&document, &mut json).unwrap();
+        let parsed: Value = serde_json::from_slice(&json).unwrap();
+        schema::assert_valid(PREFLIGHT, &parsed);
+        assert_eq!(parsed, serde_json::to_value(&document).unwrap());
+        let mut yaml = Vec::new();
+        report::yaml::write(&document, &mut yaml).unwrap();
+        assert_eq!(serde_yaml::from_slice::<Value>(&yaml).unwrap(), parsed);
+    }
+    let mut bare = documents::safe();
+    bare.header.cluster = Default::default();
+    bare.header.source = "files";
+    bare.header.observed_at = None;
+    bare.header.install = None;
+    schema::assert_valid(PREFLIGHT, &serde_json::to_value(&bare).unwrap());
+}
+
+#[test]
+fn wrong_documents_are_not() {
+    let wrong = |pointer: &str, value: Value| {
+        let mut document = sample();
+        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+        assert!(!schema::errors(PREFLIGHT, &document).is_empty(), "{pointer}");
+    };
+    wrong("/apiVersion", json!("v1"));
+    wrong("/verdict", json!("fine"));
+    wrong("/source", json!("guess"));
+    wrong("/drain/outcome", json!("not-reached"));
+    wrong("/drain/perNode/0/outcome", json!("evicted"));
+    wrong("/findings/0/code", json!("webhook-sad"));
+    wrong("/findings/0/severity", json!("fatal"));
+    wrong("/evictions/0/action", json!("drop"));
+    wrong("/evictions/0/round", json!(0));
+    wrong("/evictions/0/replacement/outcome", json!("crash_loops"));
+    wrong("/unserved/0/what", json!("crd"));
+    wrong("/unserved/0/until", json!("later"));
+    wrong("/after/nextNodeMayFollow", json!("no"));
+    let mut leader = serde_json::to_value(documents::safe()).unwrap();
+    leader["leaders"][0]["gapSeconds"] = json!([1]);
+    assert!(!schema::errors(PREFLIGHT, &leader).is_empty());
+}
+
+/// Calls `check` with every object of the document, by its pointer.
+fn objects(value: &Value, pointer: &str, check: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Object(fields) => {
+            check(pointer);
+            for (name, field) in fields {
+                objects(field, &format!("{pointer}/{name}"), check);
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .take(1)
+            .enumerate()
+            .for_each(|(index, item)| objects(item, &format!("{pointer}/{index}"), check)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_field_may_be_missing_or_added() {
+    for (_, document) in documents::all() {
+        let document = serde_json::to_value(document).unwrap();
+        objects(&document, "", &mut |pointer| {
+            let fields: Vec<String> = document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
+            for field in fields {
+                let mut without = document.clone();
+                without.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&field);
+                assert!(!schema::errors(PREFLIGHT, &without).is_empty(), "without {pointer}/{field}");
+            }
+            let mut with = document.clone();
+            with.pointer_mut(pointer).unwrap()["another"] = json!(1);
+            assert!(!schema::errors(PREFLIGHT, &with).is_empty(), "with {pointer}/another");
+        });
+    }
+}
+
+#[test]
+fn every_code_is_spelled_out() {
+    let schema = read(PREFLIGHT);
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes));
+    let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
+    for code in Code::ALL {
+        assert!(
+            description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
+            "{}",
+            code.as_str()
+        );
+    }
+}
+
+#[test]
+fn every_field_is_described() {
+    fn walk(value: &Value, pointer: &str) {
+        let Value::Object(fields) = value else { return };
+        if let Some(Value::Object(properties)) = fields.get("properties") {
+            assert_eq!(fields.get("additionalProperties"), Some(&json!(false)), "{pointer}");
+            for (name, property) in properties {
+                assert!(
+                    property["description"].as_str().is_some_and(|text| !text.is_empty()),
+                    "{pointer}/{name}"
+                );
+            }
+        }
+        for (name, field) in fields {
+            walk(field, &format!("{pointer}/{name}"));
+        }
+    }
+    walk(&read(PREFLIGHT), "");
+}
