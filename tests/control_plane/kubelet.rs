@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, condition, namespace, text};
 use crate::cluster::Cluster;
+use crate::quiet;
 use crate::sockets::Sockets;
 use crate::state::Node;
 
@@ -202,16 +203,17 @@ impl Player {
         }
     }
 
-    /// Kueue at work: while a replica is ready it takes its finalizer off pods that are being deleted.
+    /// Kueue at work: while a replica is ready, and not itself on its way out, it takes its finalizer off deleted pods that have ended.
     fn release(&self, pods: &[Value]) {
         let kueue = |pod: &&Value| {
             let labels = &pod["metadata"]["labels"];
-            labels["control-plane"] == "controller-manager" && labels["app.kubernetes.io/name"] == "kueue" && condition(pod, "Ready")
+            labels["control-plane"] == "controller-manager" && labels["app.kubernetes.io/name"] == "kueue" && condition(pod, "Ready") && quiet::active(pod)
         };
         if !pods.iter().any(|pod| kueue(&pod)) {
             return;
         }
-        for pod in pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_string()) {
+        let ended = |pod: &&Value| self.pods.get(text(pod, "/metadata/uid")).and_then(|known| known.ending).is_some_and(|end| end <= Instant::now());
+        for pod in pods.iter().filter(ended) {
             let held: Vec<&Value> = pod["metadata"]["finalizers"].as_array().into_iter().flatten().collect();
             if held.iter().any(|finalizer| **finalizer == KUEUE_FINALIZER) {
                 let left: Vec<_> = held.into_iter().filter(|finalizer| **finalizer != KUEUE_FINALIZER).collect();

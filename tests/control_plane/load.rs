@@ -27,6 +27,9 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
     for name in namespaces.difference(&stated).filter(|name| !["default", "kube-system", "kube-public"].contains(name)) {
         create(api, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
     }
+    for account in accounts(&state.objects[..state.included]) {
+        create(api, &account);
+    }
     let (late, mut early): (Vec<&Value>, Vec<&Value>) = state.objects.iter().partition(|object| LATE.iter().any(|kind| object["kind"] == *kind));
     early.sort_by_key(|object| match text(object, "/kind") {
         "Namespace" => 0,
@@ -34,7 +37,11 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
         _ => 2,
     });
     for object in early {
-        create(api, &trusting(cluster, owned(api, object.clone())));
+        let mut object = trusting(cluster, owned(api, object.clone()));
+        if object["kind"] != "CustomResourceDefinition" {
+            bare(&mut object);
+        }
+        create(api, &object);
     }
     place(state, api);
     quiet::settle(api, Duration::from_secs(2), DEADLINE, || true);
@@ -145,6 +152,30 @@ fn trusting(cluster: &Cluster, mut object: Value) -> Value {
         client["caBundle"] = bundle;
     }
     object
+}
+
+/// The ServiceAccounts that the pod templates of included files name and that the files do not hold.
+fn accounts(objects: &[Value]) -> Vec<Value> {
+    let named: BTreeSet<(&str, &str)> = objects
+        .iter()
+        .map(|object| (namespace(object), text(object, "/spec/template/spec/serviceAccountName")))
+        .filter(|(_, name)| !name.is_empty())
+        .collect();
+    let account = |(namespace, name)| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}});
+    let held: BTreeSet<String> = objects.iter().map(observed::key).collect();
+    named.into_iter().map(account).filter(|account| !held.contains(&observed::key(account))).collect()
+}
+
+/// Takes out what no rule reads and a rendered chart may state in a way that the API refuses: `value: 19e5` without quotes is a number.
+fn bare(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|field, value| !(field == "mountPropagation" || (field == "env" && value.is_array())));
+            fields.values_mut().for_each(bare);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bare),
+        _ => {}
+    }
 }
 
 /// Creates an object, again and again while what it needs is still being made.

@@ -33,6 +33,9 @@ pub struct State {
     pub expect: Expect,
     #[serde(skip)]
     pub objects: Vec<Value>,
+    /// How many of the objects, from the first on, come from included files.
+    #[serde(skip)]
+    pub included: usize,
 }
 
 /// A node and what is special about it.
@@ -139,6 +142,7 @@ impl State {
         let mut state: Self = serde_json::from_value(first).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let folder = file.parent().expect("a folder");
         let included: Vec<Value> = state.include.iter().flat_map(|path| documents_of(&folder.join(path))).collect();
+        state.included = included.len();
         state.objects = included.into_iter().chain(documents.filter(|document| !document.is_null())).collect();
         state
     }
