@@ -28,8 +28,10 @@ impl Cluster {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Arc::new(Authority::new());
         let path = |name: &str| folder.path().join(name);
-        let write = |name: &str, content: &str| fs::write(path(name), content).expect("a written file");
-        let (certificate, key) = authority.issue(&["127.0.0.1", "localhost", "kubernetes.default.svc"]);
+        let write =
+            |name: &str, content: &str| fs::write(path(name), content).expect("a written file");
+        let (certificate, key) =
+            authority.issue(&["127.0.0.1", "localhost", "kubernetes.default.svc"]);
         let accounts = KeyPair::generate().expect("a key");
         write("ca.pem", &authority.pem());
         write("server.pem", &certificate.pem());
@@ -43,9 +45,21 @@ impl Cluster {
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}]});
         write("kubeconfig", &kubeconfig.to_string());
 
-        let mut cluster = Self { programs: programs.to_owned(), children: Vec::new(), kubeconfig: path("kubeconfig"), authority, folder };
-        let file = |flag: &str, name: &str| format!("--{flag}={}", cluster.folder.path().join(name).display());
-        let etcd = vec![file("data-dir", "etcd"), "--unsafe-no-fsync".into(), "--log-level=error".into()];
+        let mut cluster = Self {
+            programs: programs.to_owned(),
+            children: Vec::new(),
+            kubeconfig: path("kubeconfig"),
+            authority,
+            folder,
+        };
+        let file = |flag: &str, name: &str| {
+            format!("--{flag}={}", cluster.folder.path().join(name).display())
+        };
+        let etcd = vec![
+            file("data-dir", "etcd"),
+            "--unsafe-no-fsync".into(),
+            "--log-level=error".into(),
+        ];
         let server = vec![
             "--etcd-servers=http://127.0.0.1:2379".into(),
             "--bind-address=127.0.0.1".into(),
@@ -76,12 +90,18 @@ impl Cluster {
         let api = Api::new(&cluster.kubeconfig);
         cluster.wait("the API server", || api.get("/readyz").is_ok());
         cluster.spawn("kube-controller-manager", &controllers);
-        cluster.wait("the controllers", || api.get("/api/v1/namespaces/default/serviceaccounts/default").is_ok());
+        cluster.wait("the controllers", || {
+            api.get("/api/v1/namespaces/default/serviceaccounts/default")
+                .is_ok()
+        });
         cluster
     }
 
     pub fn start_scheduler(&mut self) {
-        let arguments = [format!("--kubeconfig={}", self.kubeconfig.display()), "--leader-elect=false".to_owned()];
+        let arguments = [
+            format!("--kubeconfig={}", self.kubeconfig.display()),
+            "--leader-elect=false".to_owned(),
+        ];
         self.spawn("kube-scheduler", &arguments);
     }
 
@@ -101,7 +121,11 @@ impl Cluster {
     fn wait(&self, what: &str, ready: impl Fn() -> bool) {
         let start = Instant::now();
         while !ready() {
-            assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come up\n{}", self.logs());
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{what} did not come up\n{}",
+                self.logs()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -114,7 +138,11 @@ impl Cluster {
     /// kubectl with this cluster's kubeconfig, not yet started.
     pub fn kubectl(&self, arguments: &[String]) -> Command {
         let mut command = Command::new(self.programs.join("kubectl"));
-        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).stdin(Stdio::null());
+        command
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(arguments)
+            .stdin(Stdio::null());
         command
     }
 
@@ -126,17 +154,30 @@ impl Cluster {
     /// The last lines that each process logged.
     pub fn logs(&self) -> String {
         let mut text = String::new();
-        for program in ["server", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
-            let log = fs::read_to_string(self.folder.path().join(format!("{program}.log"))).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().filter(|line| line.starts_with(['E', 'F', 'p'])).collect();
-            text.push_str(&format!("--- {program}\n{}\n", lines[lines.len().saturating_sub(15)..].join("\n")));
+        for program in [
+            "server",
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+        ] {
+            let log = fs::read_to_string(self.folder.path().join(format!("{program}.log")))
+                .unwrap_or_default();
+            let lines: Vec<&str> = log
+                .lines()
+                .filter(|line| line.starts_with(['E', 'F', 'p']))
+                .collect();
+            text.push_str(&format!(
+                "--- {program}\n{}\n",
+                lines[lines.len().saturating_sub(15)..].join("\n")
+            ));
         }
         text
     }
 
     /// The authority's certificate as webhook configurations carry it.
     pub fn ca_bundle(&self) -> Value {
-        serde_json::to_value(k8s_openapi::ByteString(self.authority.pem().into_bytes())).expect("base64")
+        serde_json::to_value(k8s_openapi::ByteString(self.authority.pem().into_bytes()))
+            .expect("base64")
     }
 }
 

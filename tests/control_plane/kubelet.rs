@@ -32,7 +32,11 @@ impl Kubelets {
         let mut player = Player {
             api: Api::new(&cluster.kubeconfig),
             sockets: Sockets::new(cluster.authority.server_config()),
-            addresses: nodes.iter().zip(0..).map(|(node, index)| (node.name.clone(), node_address(index))).collect(),
+            addresses: nodes
+                .iter()
+                .zip(0..)
+                .map(|(node, index)| (node.name.clone(), node_address(index)))
+                .collect(),
             silent: Arc::clone(&silent),
             pods: BTreeMap::new(),
             addresses_given: 0,
@@ -51,7 +55,11 @@ impl Kubelets {
                 }
             }
         });
-        Self { stop, silent, thread }
+        Self {
+            stop,
+            silent,
+            thread,
+        }
     }
 
     /// The kubelet of `node` answers no more: no heartbeat, no confirmed deletion; its Ready condition becomes Unknown.
@@ -59,7 +67,8 @@ impl Kubelets {
         self.silent.lock().expect("nodes").insert(node.to_owned());
         let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
             "message": "Kubelet stopped posting node status.", "lastTransitionTime": now()}]}});
-        api.strategic_merge(&format!("/api/v1/nodes/{node}/status"), &unknown).expect("the node's status");
+        api.strategic_merge(&format!("/api/v1/nodes/{node}/status"), &unknown)
+            .expect("the node's status");
     }
 
     pub fn stop(self) {
@@ -75,7 +84,9 @@ pub fn node_address(index: u8) -> IpAddr {
 
 /// Seconds, as the API writes times.
 pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 struct Player {
@@ -113,10 +124,17 @@ impl Player {
             if self.silent.lock().expect("nodes").contains(name) {
                 continue;
             }
-            let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+            let time = jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%S.%6fZ")
+                .to_string();
             let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-            let spec = json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time});
-            if self.api.merge(&format!("{leases}/{name}"), &json!({"spec": spec})).is_err() {
+            let spec =
+                json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time});
+            if self
+                .api
+                .merge(&format!("{leases}/{name}"), &json!({"spec": spec}))
+                .is_err()
+            {
                 let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec});
                 let _ = self.api.post(leases, &lease);
             }
@@ -152,23 +170,41 @@ impl Player {
         if !self.pods.contains_key(uid) {
             self.addresses_given += 1;
             let [high, low] = self.addresses_given.to_be_bytes();
-            let address = if host { node_address } else { IpAddr::V4(Ipv4Addr::new(10, 20, high, low)) };
-            let fresh = Pod { address, started: Instant::now(), ending: None, stage: Stage::New, next_try: Instant::now() };
+            let address = if host {
+                node_address
+            } else {
+                IpAddr::V4(Ipv4Addr::new(10, 20, high, low))
+            };
+            let fresh = Pod {
+                address,
+                started: Instant::now(),
+                ending: None,
+                stage: Stage::New,
+                next_try: Instant::now(),
+            };
             self.pods.insert(uid.to_owned(), fresh);
         }
-        let Some(known) = self.pods.get_mut(uid) else { return };
+        let Some(known) = self.pods.get_mut(uid) else {
+            return;
+        };
         if known.stage == Stage::Done {
             return;
         }
         let status = |stage, taken: &[u16]| status(pod, stage, known.address, node_address, taken);
         if pod["metadata"]["deletionTimestamp"].is_string() {
-            let ending = *known.ending.get_or_insert_with(|| Instant::now() + seconds(pod, "stop-delay").unwrap_or(Duration::from_millis(500)));
+            let ending = *known.ending.get_or_insert_with(|| {
+                Instant::now() + seconds(pod, "stop-delay").unwrap_or(Duration::from_millis(500))
+            });
             if Instant::now() < ending {
                 return;
             }
             self.sockets.close(uid);
             let path = path(pod);
-            let terminated = known.stage == Stage::Done || self.api.strategic_merge(&format!("{path}/status"), &status(Stage::Done, &[])).is_ok();
+            let terminated = known.stage == Stage::Done
+                || self
+                    .api
+                    .strategic_merge(&format!("{path}/status"), &status(Stage::Done, &[]))
+                    .is_ok();
             let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
             if terminated && self.api.delete(&path, &options).is_ok() {
                 known.stage = Stage::Done;
@@ -181,11 +217,15 @@ impl Player {
         let age = known.started.elapsed();
         let (mut stage, mut taken) = (known.stage, Vec::new());
         if stage != Stage::Ready && known.next_try <= Instant::now() {
-            taken = self.sockets.open(uid, known.address, ports(pod).keys().copied());
+            taken = self
+                .sockets
+                .open(uid, known.address, ports(pod).keys().copied());
             stage = if !taken.is_empty() || flag(pod, "crash") {
                 known.next_try = Instant::now() + Duration::from_secs(1);
                 Stage::Crashing
-            } else if age < seconds(pod, "start-delay").unwrap_or(Duration::from_millis(300)) || flag(pod, "never-ready") {
+            } else if age < seconds(pod, "start-delay").unwrap_or(Duration::from_millis(300))
+                || flag(pod, "never-ready")
+            {
                 Stage::Starting
             } else {
                 Stage::Ready
@@ -198,7 +238,12 @@ impl Player {
             stage = Stage::Done;
         }
         // Patched only when something changed: a quiet cluster must look quiet.
-        if stage != known.stage && self.api.strategic_merge(&format!("{}/status", path(pod)), &status(stage, &taken)).is_ok() {
+        if stage != known.stage
+            && self
+                .api
+                .strategic_merge(&format!("{}/status", path(pod)), &status(stage, &taken))
+                .is_ok()
+        {
             known.stage = stage;
         }
     }
@@ -207,29 +252,53 @@ impl Player {
     fn release(&self, pods: &[Value]) {
         let kueue = |pod: &&Value| {
             let labels = &pod["metadata"]["labels"];
-            labels["control-plane"] == "controller-manager" && labels["app.kubernetes.io/name"] == "kueue" && condition(pod, "Ready") && quiet::active(pod)
+            labels["control-plane"] == "controller-manager"
+                && labels["app.kubernetes.io/name"] == "kueue"
+                && condition(pod, "Ready")
+                && quiet::active(pod)
         };
         if !pods.iter().any(|pod| kueue(&pod)) {
             return;
         }
-        let ended = |pod: &&Value| self.pods.get(text(pod, "/metadata/uid")).and_then(|known| known.ending).is_some_and(|end| end <= Instant::now());
+        let ended = |pod: &&Value| {
+            self.pods
+                .get(text(pod, "/metadata/uid"))
+                .and_then(|known| known.ending)
+                .is_some_and(|end| end <= Instant::now())
+        };
         for pod in pods.iter().filter(ended) {
-            let held: Vec<&Value> = pod["metadata"]["finalizers"].as_array().into_iter().flatten().collect();
+            let held: Vec<&Value> = pod["metadata"]["finalizers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .collect();
             if held.iter().any(|finalizer| **finalizer == KUEUE_FINALIZER) {
-                let left: Vec<_> = held.into_iter().filter(|finalizer| **finalizer != KUEUE_FINALIZER).collect();
+                let left: Vec<_> = held
+                    .into_iter()
+                    .filter(|finalizer| **finalizer != KUEUE_FINALIZER)
+                    .collect();
                 // Refused while nobody answers Kueue's webhook; tried again next time.
-                let _ = self.api.merge(&path(pod), &json!({"metadata": {"finalizers": left, "uid": pod["metadata"]["uid"]}}));
+                let _ = self.api.merge(
+                    &path(pod),
+                    &json!({"metadata": {"finalizers": left, "uid": pod["metadata"]["uid"]}}),
+                );
             }
         }
     }
 }
 
 fn path(pod: &Value) -> String {
-    format!("/api/v1/namespaces/{}/pods/{}", namespace(pod), text(pod, "/metadata/name"))
+    format!(
+        "/api/v1/namespaces/{}/pods/{}",
+        namespace(pod),
+        text(pod, "/metadata/name")
+    )
 }
 
 fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a str> {
-    pod["metadata"]["annotations"].get(format!("test.gpustack-ha/{name}"))?.as_str()
+    pod["metadata"]["annotations"]
+        .get(format!("test.gpustack-ha/{name}"))?
+        .as_str()
 }
 
 fn flag(pod: &Value, name: &str) -> bool {
@@ -237,33 +306,66 @@ fn flag(pod: &Value, name: &str) -> bool {
 }
 
 fn seconds(pod: &Value, name: &str) -> Option<Duration> {
-    annotation(pod, name).map(|value| Duration::from_secs_f64(value.parse().expect("seconds in an annotation")))
+    annotation(pod, name)
+        .map(|value| Duration::from_secs_f64(value.parse().expect("seconds in an annotation")))
 }
 
 /// The containers that run side by side: the ordinary ones and the init containers that restart.
 fn running(pod: &Value) -> impl Iterator<Item = &Value> {
-    let sidecars = pod["spec"]["initContainers"].as_array().into_iter().flatten().filter(|container| container["restartPolicy"] == "Always");
-    pod["spec"]["containers"].as_array().into_iter().flatten().chain(sidecars)
+    let sidecars = pod["spec"]["initContainers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|container| container["restartPolicy"] == "Always");
+    pod["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .chain(sidecars)
 }
 
 /// The TCP ports that a pod's processes listen on, each with the container that does: those named by arguments, declared, or probed.
 fn ports(pod: &Value) -> BTreeMap<u16, &str> {
     let mut ports = BTreeMap::new();
-    let strings = |value: &'_ Value| -> Vec<String> { value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect() };
+    let strings = |value: &'_ Value| -> Vec<String> {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
     for container in running(pod) {
-        for argument in strings(&container["args"]).into_iter().chain(strings(&container["command"])) {
+        for argument in strings(&container["args"])
+            .into_iter()
+            .chain(strings(&container["command"]))
+        {
             if let Some(port) = listening(&argument) {
                 ports.entry(port).or_insert(text(container, "/name"));
             }
         }
     }
     for container in running(pod) {
-        let declared = container["ports"].as_array().into_iter().flatten().filter(|port| port["protocol"] != "UDP").map(|port| &port["containerPort"]);
+        let declared = container["ports"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|port| port["protocol"] != "UDP")
+            .map(|port| &port["containerPort"]);
         let probed = ["livenessProbe", "readinessProbe", "startupProbe"]
             .into_iter()
-            .flat_map(|probe| [&container[probe]["httpGet"]["port"], &container[probe]["tcpSocket"]["port"], &container[probe]["grpc"]["port"]]);
+            .flat_map(|probe| {
+                [
+                    &container[probe]["httpGet"]["port"],
+                    &container[probe]["tcpSocket"]["port"],
+                    &container[probe]["grpc"]["port"],
+                ]
+            });
         for port in declared.chain(probed).filter_map(Value::as_u64) {
-            ports.entry(u16::try_from(port).expect("a port")).or_insert(text(container, "/name"));
+            ports
+                .entry(u16::try_from(port).expect("a port"))
+                .or_insert(text(container, "/name"));
         }
     }
     ports
@@ -272,14 +374,23 @@ fn ports(pod: &Value) -> BTreeMap<u16, &str> {
 /// The port in an argument like `--http-endpoint=localhost:29652` or `--metrics-bind-address=:8080`.
 fn listening(argument: &str) -> Option<u16> {
     let (host, port) = argument.split_once('=')?.1.rsplit_once(':')?;
-    matches!(host, "" | "localhost" | "127.0.0.1" | "0.0.0.0" | "[::]").then(|| port.parse().ok())?
+    matches!(host, "" | "localhost" | "127.0.0.1" | "0.0.0.0" | "[::]")
+        .then(|| port.parse().ok())?
 }
 
 fn status(pod: &Value, stage: Stage, address: IpAddr, host: IpAddr, taken: &[u16]) -> Value {
-    let owned_by_job = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["kind"] == "Job");
+    let owned_by_job = pod["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["kind"] == "Job");
     let deleted = pod["metadata"]["deletionTimestamp"].is_string();
     let failed = stage == Stage::Done && ((deleted && owned_by_job) || flag(pod, "fails"));
-    let colliding: BTreeSet<&str> = ports(pod).into_iter().filter(|(port, _)| taken.contains(port)).map(|(_, container)| container).collect();
+    let colliding: BTreeSet<&str> = ports(pod)
+        .into_iter()
+        .filter(|(port, _)| taken.contains(port))
+        .map(|(_, container)| container)
+        .collect();
     let time = now();
     let containers: Vec<Value> = running(pod)
         .filter(|container| pod["spec"]["containers"].as_array().into_iter().flatten().any(|other| other["name"] == container["name"]))
@@ -296,7 +407,11 @@ fn status(pod: &Value, stage: Stage, address: IpAddr, host: IpAddr, taken: &[u16
                 "started": !crashing && stage != Stage::Done, "restartCount": i32::from(crashing) * 3, "state": state, "lastState": last})
         })
         .collect();
-    let ready = if stage == Stage::Ready { "True" } else { "False" };
+    let ready = if stage == Stage::Ready {
+        "True"
+    } else {
+        "False"
+    };
     let reason = (stage != Stage::Ready).then_some("ContainersNotReady");
     let conditions: Vec<Value> = [("Initialized", "True", None), ("Ready", ready, reason), ("ContainersReady", ready, reason)]
         .into_iter()

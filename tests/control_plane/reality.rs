@@ -26,11 +26,19 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
     let sets = api.list("/apis/apps/v1/replicasets");
     let missing_before: BTreeMap<String, usize> = quiet::missing(api).into_iter().collect();
     let stop = Arc::new(AtomicBool::new(false));
-    let probes: Vec<JoinHandle<ProbeReality>> = state.probe.iter().map(|probe| start_probe(&cluster.kubeconfig, probe, &stop)).collect();
+    let probes: Vec<JoinHandle<ProbeReality>> = state
+        .probe
+        .iter()
+        .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
+        .collect();
 
     let (ended, words) = run(cluster, api, drain);
     // A Job waits ten seconds before it replaces a failed pod.
-    let complete = || quiet::missing(api).iter().all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count);
+    let complete = || {
+        quiet::missing(api)
+            .iter()
+            .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
+    };
     quiet::settle(api, QUIET, Duration::from_secs(40), complete);
     stop.store(true, Ordering::Relaxed);
 
@@ -38,7 +46,12 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
     let sets_after = api.list("/apis/apps/v1/replicasets");
     let pods = before
         .iter()
-        .filter(|pod| drain.nodes.iter().any(|node| text(pod, "/spec/nodeName") == node))
+        .filter(|pod| {
+            drain
+                .nodes
+                .iter()
+                .any(|node| text(pod, "/spec/nodeName") == node)
+        })
         .map(|pod| PodReality {
             namespace: namespace(pod).to_owned(),
             name: text(pod, "/metadata/name").to_owned(),
@@ -55,7 +68,10 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         per_node,
         pods,
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
-        probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
+        probes: probes
+            .into_iter()
+            .map(|probe| probe.join().expect("a probe"))
+            .collect(),
         kubectl: once_each(&words),
     }
 }
@@ -64,9 +80,17 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
 fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
     let log = cluster.file("drain.log");
     let output = File::create(&log).expect("a log");
-    let arguments: Vec<String> = ["drain".to_owned()].into_iter().chain(drain.nodes.iter().cloned()).chain(drain.flags.iter().cloned()).collect();
+    let arguments: Vec<String> = ["drain".to_owned()]
+        .into_iter()
+        .chain(drain.nodes.iter().cloned())
+        .chain(drain.flags.iter().cloned())
+        .collect();
     let mut command = cluster.kubectl(&arguments);
-    let mut child = command.stdout(output.try_clone().expect("a log")).stderr(output).spawn().expect("kubectl");
+    let mut child = command
+        .stdout(output.try_clone().expect("a log"))
+        .stderr(output)
+        .spawn()
+        .expect("kubectl");
     let start = Instant::now();
     let (mut last, mut since) = (Vec::new(), Instant::now());
     let ended = loop {
@@ -88,7 +112,10 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {
-    match after.iter().find(|other| other["metadata"]["uid"] == pod["metadata"]["uid"]) {
+    match after
+        .iter()
+        .find(|other| other["metadata"]["uid"] == pod["metadata"]["uid"])
+    {
         None => Fate::Gone,
         Some(other) if other["metadata"]["deletionTimestamp"].is_string() => Fate::Terminating,
         Some(_) => Fate::Kept,
@@ -102,11 +129,17 @@ fn per_node(drain: &Drain, ended: bool, words: &str) -> Vec<NodeReality> {
         .nodes
         .iter()
         .map(|node| {
-            let failure = words.lines().find(|line| line.contains(&format!("unable to drain node \"{node}\"")));
+            let failure = words
+                .lines()
+                .find(|line| line.contains(&format!("unable to drain node \"{node}\"")));
             let outcome = if words.contains(&format!("node/{node} drained")) {
                 "finishes"
             } else if let Some(failure) = failure {
-                if failure.contains("cannot delete") { "refused" } else { "fails" }
+                if failure.contains("cannot delete") {
+                    "refused"
+                } else {
+                    "fails"
+                }
             } else if std::mem::take(&mut hanging) {
                 "hangs"
             } else if ended {
@@ -114,13 +147,19 @@ fn per_node(drain: &Drain, ended: bool, words: &str) -> Vec<NodeReality> {
             } else {
                 "not-reached"
             };
-            NodeReality { node: node.clone(), outcome: outcome.to_owned() }
+            NodeReality {
+                node: node.clone(),
+                outcome: outcome.to_owned(),
+            }
         })
         .collect()
 }
 
 fn overall(nodes: &[NodeReality]) -> &'static str {
-    ["hangs", "fails", "refused"].into_iter().find(|outcome| nodes.iter().any(|node| node.outcome == *outcome)).unwrap_or("finishes")
+    ["hangs", "fails", "refused"]
+        .into_iter()
+        .find(|outcome| nodes.iter().any(|node| node.outcome == *outcome))
+        .unwrap_or("finishes")
 }
 
 fn replacements(
@@ -130,13 +169,27 @@ fn replacements(
     sets: &[Value],
     missing_before: &BTreeMap<String, usize>,
 ) -> BTreeMap<String, Replacements> {
-    let old: BTreeSet<&str> = before.iter().map(|pod| text(pod, "/metadata/uid")).collect();
+    let old: BTreeSet<&str> = before
+        .iter()
+        .map(|pod| text(pod, "/metadata/uid"))
+        .collect();
     let mut found: BTreeMap<String, Replacements> = BTreeMap::new();
-    for pod in after.iter().filter(|pod| !old.contains(text(pod, "/metadata/uid")) && quiet::active(pod)) {
+    for pod in after
+        .iter()
+        .filter(|pod| !old.contains(text(pod, "/metadata/uid")) && quiet::active(pod))
+    {
         let entry = found.entry(observed::owner(pod, sets)).or_default();
         let node = text(pod, "/spec/nodeName").to_owned();
-        let crashing = pod["status"]["containerStatuses"].as_array().into_iter().flatten().any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff");
-        if node.is_empty() && pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        let crashing = pod["status"]["containerStatuses"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff");
+        if node.is_empty()
+            && pod["spec"]["schedulingGates"]
+                .as_array()
+                .is_some_and(|gates| !gates.is_empty())
+        {
             entry.gated += 1;
         } else if node.is_empty() {
             entry.pending += 1;
@@ -160,20 +213,32 @@ fn replacements(
 /// The lines in their order, each only the first time.
 fn once_each(words: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    words.lines().filter(|line| !line.trim().is_empty() && seen.insert(*line)).map(str::to_owned).collect()
+    words
+        .lines()
+        .filter(|line| !line.trim().is_empty() && seen.insert(*line))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Asks every 100 ms until told to stop; the first answer is had before this returns.
-fn start_probe(kubeconfig: &Path, probe: &Probe, stop: &Arc<AtomicBool>) -> JoinHandle<ProbeReality> {
+fn start_probe(
+    kubeconfig: &Path,
+    probe: &Probe,
+    stop: &Arc<AtomicBool>,
+) -> JoinHandle<ProbeReality> {
     let (what, name) = match probe {
         Probe::Webhook { name, .. } => ("webhook", name.clone()),
         Probe::Apiservice(name) => ("apiservice", name.clone()),
     };
     let (path, body) = match probe {
-        Probe::Webhook { namespace, labels, .. } => (
+        Probe::Webhook {
+            namespace, labels, ..
+        } => (
             format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"),
-            Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "probe-", "labels": labels},
-                "spec": {"containers": [{"name": "probe", "image": "probe"}]}})),
+            Some(
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "probe-", "labels": labels},
+                "spec": {"containers": [{"name": "probe", "image": "probe"}]}}),
+            ),
         ),
         Probe::Apiservice(name) => {
             let (version, group) = name.split_once('.').expect("version.group");
@@ -184,11 +249,23 @@ fn start_probe(kubeconfig: &Path, probe: &Probe, stop: &Arc<AtomicBool>) -> Join
     let (ready, first) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let api = Api::new(&kubeconfig);
-        let refused = || match body.as_ref().map_or_else(|| api.get(&path), |body| api.post(&path, body)) {
+        let refused = || match body
+            .as_ref()
+            .map_or_else(|| api.get(&path), |body| api.post(&path, body))
+        {
             Ok(_) => false,
-            Err(refusal) => refusal.message.contains("failed calling webhook") || (body.is_none() && refusal.code >= 500),
+            Err(refusal) => {
+                refusal.message.contains("failed calling webhook")
+                    || (body.is_none() && refusal.code >= 500)
+            }
         };
-        let mut seen = ProbeReality { what: what.to_owned(), name, before: refused(), refused_seconds: 0.0, at_end: false };
+        let mut seen = ProbeReality {
+            what: what.to_owned(),
+            name,
+            before: refused(),
+            refused_seconds: 0.0,
+            at_end: false,
+        };
         let _ = ready.send(());
         let mut row: Option<Instant> = None;
         while !stop.load(Ordering::Relaxed) {

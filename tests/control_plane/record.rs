@@ -37,7 +37,11 @@ const KINDS: [&str; 21] = [
 pub fn capture(cluster: &Cluster) -> PathBuf {
     let arguments = ["get", &KINDS.join(","), "-A", "-o", "yaml"].map(str::to_owned);
     let output = cluster.run_kubectl(&arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let file = cluster.file("captured.yaml");
     fs::write(&file, output.stdout).expect("the capture");
     file
@@ -65,7 +69,9 @@ fn noise(item: &Value) -> bool {
     let name = item["metadata"]["name"].as_str().unwrap_or_default();
     match item["kind"].as_str() {
         Some("APIService") => item["spec"]["service"].is_null(),
-        Some("Lease") => item["metadata"]["namespace"] == "kube-node-lease" || name.starts_with("apiserver-"),
+        Some("Lease") => {
+            item["metadata"]["namespace"] == "kube-node-lease" || name.starts_with("apiserver-")
+        }
         _ => false,
     }
 }
@@ -73,9 +79,24 @@ fn noise(item: &Value) -> bool {
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            for field in ["managedFields", "env", "envFrom", "image", "imageID", "caBundle", "annotations", "selfLink", "nodeInfo", "volumeMounts"] {
+            for field in [
+                "managedFields",
+                "env",
+                "envFrom",
+                "image",
+                "imageID",
+                "caBundle",
+                "annotations",
+                "selfLink",
+                "nodeInfo",
+                "volumeMounts",
+            ] {
                 // Annotations of a mirror pod decide something; all others are the test's own or noise.
-                if field != "annotations" || !fields.get(field).is_some_and(|value| value.to_string().contains("kubernetes.io/config")) {
+                if field != "annotations"
+                    || !fields
+                        .get(field)
+                        .is_some_and(|value| value.to_string().contains("kubernetes.io/config"))
+                {
                     fields.remove(field);
                 }
             }

@@ -39,7 +39,11 @@ impl Sockets {
                 }
             }
         });
-        Self { pods, stop, thread: Some(thread) }
+        Self {
+            pods,
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// Listens on those of `ports` that the pod does not hold yet; returns those that somebody else has.
@@ -75,12 +79,18 @@ impl PodSockets {
         }
         match TcpListener::bind((address, port)) {
             Ok(listener) => {
-                listener.set_nonblocking(true).expect("a listener that does not block");
+                listener
+                    .set_nonblocking(true)
+                    .expect("a listener that does not block");
                 self.listeners.insert(port, listener);
                 true
             }
             Err(error) => {
-                assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse, "cannot listen on {address}:{port}: {error}");
+                assert_eq!(
+                    error.kind(),
+                    std::io::ErrorKind::AddrInUse,
+                    "cannot listen on {address}:{port}: {error}"
+                );
                 false
             }
         }
@@ -106,7 +116,10 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
     stream.peek(&mut first).ok()?;
     // 22 opens a TLS handshake.
     if first[0] == 22 {
-        answer(StreamOwned::new(ServerConnection::new(config).ok()?, stream))
+        answer(StreamOwned::new(
+            ServerConnection::new(config).ok()?,
+            stream,
+        ))
     } else {
         answer(stream)
     }
@@ -116,12 +129,18 @@ fn answer(stream: impl Read + Write) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = String::new();
-        stream.read_line(&mut line).ok().filter(|&length| length > 0)?;
+        stream
+            .read_line(&mut line)
+            .ok()
+            .filter(|&length| length > 0)?;
         let path = line.split(' ').nth(1)?.split('?').next()?.to_owned();
         let mut length = 0;
         loop {
             let mut header = String::new();
-            stream.read_line(&mut header).ok().filter(|&length| length > 0)?;
+            stream
+                .read_line(&mut header)
+                .ok()
+                .filter(|&length| length > 0)?;
             if header.trim().is_empty() {
                 break;
             }
@@ -134,7 +153,10 @@ fn answer(stream: impl Read + Write) -> Option<()> {
         let mut body = vec![0; length];
         stream.read_exact(&mut body).ok()?;
         let reply = reply(&path, &serde_json::from_slice(&body).unwrap_or_default()).to_string();
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", reply.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            reply.len()
+        );
         let out = stream.get_mut();
         out.write_all(head.as_bytes()).ok()?;
         out.write_all(reply.as_bytes()).ok()?;
@@ -146,7 +168,9 @@ fn reply(path: &str, request: &Value) -> Value {
     let version = &request["apiVersion"];
     let uid = &request["request"]["uid"];
     match request["kind"].as_str() {
-        Some("AdmissionReview") => json!({"apiVersion": version, "kind": "AdmissionReview", "response": {"uid": uid, "allowed": true}}),
+        Some("AdmissionReview") => {
+            json!({"apiVersion": version, "kind": "AdmissionReview", "response": {"uid": uid, "allowed": true}})
+        }
         Some("ConversionReview") => {
             let mut objects = request["request"]["objects"].clone();
             for object in objects.as_array_mut().into_iter().flatten() {
