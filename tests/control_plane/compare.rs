@@ -1,0 +1,411 @@
+//! Holds a preflight's document against what really happened. Pure: both sides are data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::observed::{Fate, Reality, Replacements};
+use crate::state::Expect;
+
+/// From harmless to worst; a possible outcome covers itself and everything before it.
+const OUTCOMES: [&str; 4] = ["finishes", "refused", "fails", "hangs"];
+
+/// What the state says must happen, against what did.
+pub fn happened(expect: &Expect, reality: &Reality) -> Vec<String> {
+    let mut problems = Vec::new();
+    let happens = &expect.happens;
+    let outcome = happens.outcome.as_ref().unwrap_or(&expect.outcome);
+    if *outcome != reality.outcome {
+        problems.push(format!(
+            "the state says the drain {outcome}; really it {}",
+            reality.outcome
+        ));
+    }
+    let counts = [
+        ("gone", happens.gone, reality.pods_with(Fate::Gone)),
+        (
+            "terminating",
+            happens.terminating,
+            reality.pods_with(Fate::Terminating),
+        ),
+        ("pending", happens.pending, reality.count(|new| new.pending)),
+        (
+            "crash-looping",
+            happens.crash_looping,
+            reality.count(|new| new.crash_looping.len()),
+        ),
+        (
+            "not created",
+            happens.not_created,
+            reality.count(|new| new.not_created),
+        ),
+        (
+            "landed",
+            happens.landed,
+            reality.count(|new| new.landed.len()),
+        ),
+    ];
+    for (what, stated, seen) in counts {
+        if stated.is_some_and(|stated| stated != seen) {
+            problems.push(format!(
+                "the state says {} {what}; really {seen}",
+                stated.unwrap_or_default()
+            ));
+        }
+    }
+    if let Some(refused) = &happens.refused {
+        let stated: BTreeSet<&str> = refused.iter().map(String::as_str).collect();
+        if stated != reality.refused() {
+            problems.push(format!(
+                "the state says refused: {stated:?}; really {:?}",
+                reality.refused()
+            ));
+        }
+    }
+    if let Some(words) = &happens.words
+        && !reality.kubectl.iter().any(|line| line.contains(words))
+    {
+        problems.push(format!(
+            "kubectl did not say {words:?} but {:#?}",
+            reality.kubectl
+        ));
+    }
+    problems
+}
+
+/// What the state says must be predicted, against the document.
+pub fn expected(expect: &Expect, document: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (what, stated, found) in [
+        ("verdict", &expect.verdict, &document["verdict"]),
+        (
+            "drain.outcome",
+            &expect.outcome,
+            &document["drain"]["outcome"],
+        ),
+    ] {
+        if found != stated {
+            problems.push(format!(
+                "the state expects {what} {stated}; the document has {found}"
+            ));
+        }
+    }
+    let codes: BTreeSet<&str> = items(&document["findings"])
+        .filter_map(|finding| finding["code"].as_str())
+        .collect();
+    for code in expect
+        .findings
+        .iter()
+        .filter(|code| !codes.contains(code.as_str()))
+    {
+        problems.push(format!(
+            "the state expects the finding {code}; the document has {codes:?}"
+        ));
+    }
+    for code in expect
+        .absent
+        .iter()
+        .filter(|code| codes.contains(code.as_str()))
+    {
+        problems.push(format!(
+            "the state expects no finding {code}; the document has it"
+        ));
+    }
+    problems
+}
+
+/// Everything in the document that reality contradicts.
+pub fn compare(document: &Value, reality: &Reality) -> Vec<String> {
+    let mut problems = Vec::new();
+    outcomes(document, reality, &mut problems);
+    let followed = document["drain"]["certainty"] == "certain"
+        && document["drain"]["outcome"] == reality.outcome;
+    evictions(document, reality, followed, &mut problems);
+    unserved(document, reality, &mut problems);
+    false_safe(document, reality, &mut problems);
+    problems
+}
+
+fn outcomes(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    let mut check = |what: &str, predicted: &Value, really: &str| {
+        let outcome = predicted["outcome"].as_str().unwrap_or_default();
+        // With --timeout kubectl gives up on what would never end, and reality cannot tell that from being late.
+        let gave_up = outcome == "hangs"
+            && really == "fails"
+            && reality
+                .flags
+                .iter()
+                .any(|flag| flag.starts_with("--timeout"));
+        let rank = |outcome: &str| OUTCOMES.iter().position(|known| *known == outcome);
+        let agrees = match predicted["certainty"].as_str() {
+            _ if outcome == "unknown" => true,
+            Some("possible") => rank(really) <= rank(outcome),
+            _ => really == outcome,
+        };
+        if !agrees && !gave_up {
+            problems.push(format!(
+                "{what}: predicted {outcome} ({}, {}); really {really}",
+                predicted["certainty"], predicted["why"]
+            ));
+        }
+    };
+    check("drain", &document["drain"], &reality.outcome);
+    for node in &reality.per_node {
+        match items(&document["drain"]["perNode"]).find(|predicted| predicted["node"] == node.node)
+        {
+            Some(predicted)
+                if predicted["outcome"] != "not-reached" && node.outcome != "not-reached" =>
+            {
+                check(&format!("node {}", node.node), predicted, &node.outcome)
+            }
+            Some(predicted)
+                if predicted["certainty"] == "certain" && predicted["outcome"] != node.outcome =>
+            {
+                check(&format!("node {}", node.node), predicted, &node.outcome);
+            }
+            Some(_) => {}
+            None => check(&format!("node {}", node.node), &Value::Null, &node.outcome),
+        }
+    }
+}
+
+/// What one workload's pods were predicted to do, or did.
+#[derive(Default, PartialEq, Debug)]
+struct Counts {
+    gone: usize,
+    remaining: usize,
+}
+
+fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut Vec<String>) {
+    let mut real: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut predicted: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut replacements: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for pod in &reality.pods {
+        let entry = items(&document["evictions"]).find(|entry| {
+            entry["pod"] == pod.name
+                && entry["namespace"] == pod.namespace
+                && entry["node"] == pod.node
+        });
+        let Some(entry) = entry else {
+            if pod.fate != Fate::Kept {
+                problems.push(format!(
+                    "pod {}/{}: not in evictions; really {:?}",
+                    pod.namespace, pod.name, pod.fate
+                ));
+            }
+            continue;
+        };
+        let action = entry["action"].as_str().unwrap_or_default();
+        if ["keep", "refuse"].contains(&action)
+            && pod.fate != Fate::Kept
+            && document["drain"]["certainty"] == "certain"
+        {
+            problems.push(format!(
+                "pod {}/{}: predicted {action}; really {:?}",
+                pod.namespace, pod.name, pod.fate
+            ));
+        }
+        let (real, predicted) = (
+            real.entry(&pod.workload).or_default(),
+            predicted.entry(&pod.workload).or_default(),
+        );
+        *(if pod.fate == Fate::Gone {
+            &mut real.gone
+        } else {
+            &mut real.remaining
+        }) += 1;
+        *(if ["evict", "delete"].contains(&action) {
+            &mut predicted.gone
+        } else {
+            &mut predicted.remaining
+        }) += 1;
+        if ["evict", "delete"].contains(&action) || pod.fate != Fate::Kept {
+            replacements
+                .entry(&pod.workload)
+                .or_default()
+                .push(&entry["replacement"]);
+        }
+    }
+    for entry in items(&document["evictions"]) {
+        if !reality
+            .pods
+            .iter()
+            .any(|pod| entry["pod"] == pod.name && entry["namespace"] == pod.namespace)
+        {
+            problems.push(format!(
+                "eviction of {}/{}: no such pod was on the drained nodes",
+                entry["namespace"], entry["pod"]
+            ));
+        }
+    }
+    if followed {
+        for (workload, predicted) in &predicted {
+            if real.get(workload) != Some(predicted) {
+                problems.push(format!(
+                    "{workload}: predicted {predicted:?}; really {:?}",
+                    real.get(workload)
+                ));
+            }
+        }
+        let none = Replacements::default();
+        for (workload, predicted) in &replacements {
+            replaced(
+                workload,
+                predicted,
+                reality.replacements.get(*workload).unwrap_or(&none),
+                problems,
+            );
+        }
+    }
+}
+
+/// From harmless to worst; a possible replacement covers itself and everything before it.
+const REPLACEMENTS: [&str; 6] = [
+    "none",
+    "lands",
+    "gated",
+    "pending",
+    "not-created",
+    "crash-loops",
+];
+
+fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems: &mut Vec<String>) {
+    if predicted
+        .iter()
+        .any(|replacement| replacement["outcome"] == "unknown")
+    {
+        return;
+    }
+    let count = |outcome: &str| {
+        predicted
+            .iter()
+            .filter(|replacement| replacement["outcome"] == outcome)
+            .count()
+    };
+    let running = real.landed.len() + real.never_ready.len();
+    let really = [
+        ("lands", running),
+        ("gated", real.gated),
+        ("pending", real.pending),
+        ("not-created", real.not_created),
+        ("crash-loops", real.crash_looping.len()),
+    ];
+    let certain = predicted.iter().all(|replacement| {
+        replacement["outcome"] == "none" || replacement["certainty"] == "certain"
+    });
+    for (outcome, seen) in really {
+        let rank = |name: &str| REPLACEMENTS.iter().position(|known| *known == name);
+        let worse: usize = REPLACEMENTS
+            .iter()
+            .filter(|other| rank(other) >= rank(outcome))
+            .map(|other| count(other))
+            .sum();
+        let agrees = if certain {
+            seen == count(outcome)
+        } else {
+            seen <= worse
+        };
+        if !agrees {
+            let outcomes: Vec<_> = predicted
+                .iter()
+                .map(|replacement| {
+                    format!("{} {}", replacement["outcome"], replacement["certainty"])
+                })
+                .collect();
+            problems.push(format!(
+                "{workload}: replacements predicted {outcomes:?}; really {real:?} ({outcome})"
+            ));
+        }
+    }
+    let nodes: BTreeSet<&str> = predicted
+        .iter()
+        .flat_map(|replacement| items(&replacement["nodes"]))
+        .filter_map(Value::as_str)
+        .collect();
+    for node in real
+        .landed
+        .iter()
+        .chain(&real.never_ready)
+        .chain(&real.crash_looping)
+    {
+        if !nodes.contains(node.as_str()) {
+            problems.push(format!(
+                "{workload}: replacements predicted on {nodes:?}; really on {node}"
+            ));
+        }
+    }
+}
+
+fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    for probe in &reality.probes {
+        let predicted: Vec<&Value> = items(&document["unserved"])
+            .filter(|entry| entry["what"] == probe.what && entry["name"] == probe.name)
+            .collect();
+        let until = |entry: &&Value, until: &str| entry["until"] == until;
+        if probe.before && !predicted.iter().any(|entry| until(entry, "already")) {
+            problems.push(format!(
+                "{} {}: really unserved before the drain; predicted {predicted:?}",
+                probe.what, probe.name
+            ));
+        }
+        if probe.refused()
+            && !probe.before
+            && !predicted.iter().any(|entry| !until(entry, "already"))
+        {
+            problems.push(format!(
+                "{} {}: really refused for {:.1} s; predicted {predicted:?}",
+                probe.what, probe.name, probe.refused_seconds
+            ));
+        }
+        for entry in predicted
+            .iter()
+            .filter(|entry| entry["certainty"] == "certain")
+        {
+            let brief = until(entry, "replacement-ready");
+            if !probe.refused() && !brief {
+                problems.push(format!(
+                    "{} {}: predicted unserved until {}; really refused for {:.1} s",
+                    probe.what, probe.name, entry["until"], probe.refused_seconds
+                ));
+            }
+            if probe.at_end == brief {
+                problems.push(format!(
+                    "{} {}: predicted unserved until {}; at the end really refused: {}",
+                    probe.what, probe.name, entry["until"], probe.at_end
+                ));
+            }
+        }
+    }
+}
+
+/// The one fault that nothing excuses.
+fn false_safe(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    let mut wrong = Vec::new();
+    if reality.outcome != "finishes" {
+        wrong.push(format!("the drain {}", reality.outcome));
+    }
+    wrong.extend(
+        reality
+            .probes
+            .iter()
+            .filter(|probe| probe.refused() && !probe.before)
+            .map(|probe| {
+                format!(
+                    "{} was refused for {:.1} s",
+                    probe.name, probe.refused_seconds
+                )
+            }),
+    );
+    for (workload, new) in &reality.replacements {
+        if !new.crash_looping.is_empty() || new.not_created > 0 {
+            wrong.push(format!("{workload} is left with {new:?}"));
+        }
+    }
+    if document["verdict"] == "safe" && !wrong.is_empty() {
+        problems.push(format!("FALSE SAFE: {}", wrong.join("; ")));
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}

@@ -1,0 +1,427 @@
+//! All kubelets of a cluster: real sockets for every bound pod, statuses, deletions, heartbeats; and Kueue's removal of its finalizer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, condition, namespace, text};
+use crate::cluster::Cluster;
+use crate::quiet;
+use crate::sockets::Sockets;
+use crate::state::Node;
+
+const KUEUE_FINALIZER: &str = "kueue.x-k8s.io/managed";
+
+/// Play until `stop`.
+pub struct Kubelets {
+    stop: Arc<AtomicBool>,
+    /// Nodes whose kubelet has fallen silent.
+    silent: Arc<Mutex<BTreeSet<String>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Kubelets {
+    pub fn start(cluster: &Cluster, nodes: &[Node]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let silent = Arc::<Mutex<BTreeSet<String>>>::default();
+        let mut player = Player {
+            api: Api::new(&cluster.kubeconfig),
+            sockets: Sockets::new(cluster.authority.server_config()),
+            addresses: nodes
+                .iter()
+                .zip(0..)
+                .map(|(node, index)| (node.name.clone(), node_address(index)))
+                .collect(),
+            silent: Arc::clone(&silent),
+            pods: BTreeMap::new(),
+            addresses_given: 0,
+        };
+        let thread = std::thread::spawn({
+            let stop = Arc::clone(&stop);
+            move || {
+                let mut heartbeat = Instant::now();
+                while !stop.load(Ordering::Relaxed) {
+                    if heartbeat <= Instant::now() {
+                        heartbeat = Instant::now() + Duration::from_secs(5);
+                        player.beat();
+                    }
+                    player.turn();
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+        });
+        Self {
+            stop,
+            silent,
+            thread,
+        }
+    }
+
+    /// The kubelet of `node` answers no more: no heartbeat, no confirmed deletion; its Ready condition becomes Unknown.
+    pub fn silence(&self, api: &Api, node: &str) {
+        self.silent.lock().expect("nodes").insert(node.to_owned());
+        let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.", "lastTransitionTime": now()}]}});
+        api.strategic_merge(&format!("/api/v1/nodes/{node}/status"), &unknown)
+            .expect("the node's status");
+    }
+
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the kubelets' thread");
+    }
+}
+
+/// The address of the node that stands at `index` in the state file.
+pub fn node_address(index: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 10, 0, index + 1))
+}
+
+/// Seconds, as the API writes times.
+pub fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}
+
+struct Player {
+    api: Api,
+    sockets: Sockets,
+    addresses: BTreeMap<String, IpAddr>,
+    silent: Arc<Mutex<BTreeSet<String>>>,
+    pods: BTreeMap<String, Pod>,
+    addresses_given: u16,
+}
+
+/// What the kubelet knows of a pod, by uid.
+struct Pod {
+    address: IpAddr,
+    started: Instant,
+    ending: Option<Instant>,
+    stage: Stage,
+    next_try: Instant,
+}
+
+#[derive(PartialEq, Clone, Copy)]
+enum Stage {
+    New,
+    Starting,
+    Crashing,
+    Ready,
+    /// Ended by itself or confirmed as ended; nothing is left to do.
+    Done,
+}
+
+impl Player {
+    /// Renews the lease of every node that is heard of.
+    fn beat(&self) {
+        for name in self.addresses.keys() {
+            if self.silent.lock().expect("nodes").contains(name) {
+                continue;
+            }
+            let time = jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%S.%6fZ")
+                .to_string();
+            let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+            let spec =
+                json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time});
+            if self
+                .api
+                .merge(&format!("{leases}/{name}"), &json!({"spec": spec}))
+                .is_err()
+            {
+                let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec});
+                let _ = self.api.post(leases, &lease);
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        let pods = self.api.list("/api/v1/pods");
+        let silent = self.silent.lock().expect("nodes").clone();
+        let present: BTreeSet<&str> = pods.iter().map(|pod| text(pod, "/metadata/uid")).collect();
+        self.pods.retain(|uid, _| {
+            let stays = present.contains(uid.as_str());
+            if !stays {
+                self.sockets.close(uid);
+            }
+            stays
+        });
+        for pod in &pods {
+            let node = text(pod, "/spec/nodeName");
+            if silent.contains(node) {
+                self.sockets.close(text(pod, "/metadata/uid"));
+            } else if let Some(&address) = self.addresses.get(node) {
+                self.step(pod, address);
+            }
+        }
+        self.release(&pods);
+    }
+
+    /// One step of a pod's life.
+    fn step(&mut self, pod: &Value, node_address: IpAddr) {
+        let uid = text(pod, "/metadata/uid");
+        let host = pod["spec"]["hostNetwork"] == true;
+        if !self.pods.contains_key(uid) {
+            self.addresses_given += 1;
+            let [high, low] = self.addresses_given.to_be_bytes();
+            let address = if host {
+                node_address
+            } else {
+                IpAddr::V4(Ipv4Addr::new(10, 20, high, low))
+            };
+            let fresh = Pod {
+                address,
+                started: Instant::now(),
+                ending: None,
+                stage: Stage::New,
+                next_try: Instant::now(),
+            };
+            self.pods.insert(uid.to_owned(), fresh);
+        }
+        let Some(known) = self.pods.get_mut(uid) else {
+            return;
+        };
+        if known.stage == Stage::Done {
+            return;
+        }
+        let status = |stage, taken: &[u16]| status(pod, stage, known.address, node_address, taken);
+        if pod["metadata"]["deletionTimestamp"].is_string() {
+            let ending = *known.ending.get_or_insert_with(|| {
+                Instant::now() + seconds(pod, "stop-delay").unwrap_or(Duration::from_millis(500))
+            });
+            if Instant::now() < ending {
+                return;
+            }
+            self.sockets.close(uid);
+            let path = path(pod);
+            let terminated = known.stage == Stage::Done
+                || self
+                    .api
+                    .strategic_merge(&format!("{path}/status"), &status(Stage::Done, &[]))
+                    .is_ok();
+            let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
+            if terminated && self.api.delete(&path, &options).is_ok() {
+                known.stage = Stage::Done;
+            }
+            return;
+        }
+        if text(pod, "/status/phase") == "Succeeded" || text(pod, "/status/phase") == "Failed" {
+            return;
+        }
+        let age = known.started.elapsed();
+        let (mut stage, mut taken) = (known.stage, Vec::new());
+        if stage != Stage::Ready && known.next_try <= Instant::now() {
+            taken = self
+                .sockets
+                .open(uid, known.address, ports(pod).keys().copied());
+            stage = if !taken.is_empty() || flag(pod, "crash") {
+                known.next_try = Instant::now() + Duration::from_secs(1);
+                Stage::Crashing
+            } else if age < seconds(pod, "start-delay").unwrap_or(Duration::from_millis(300))
+                || flag(pod, "never-ready")
+            {
+                Stage::Starting
+            } else {
+                Stage::Ready
+            };
+        }
+        if let Some(life) = seconds(pod, "completes")
+            && age >= life
+        {
+            self.sockets.close(uid);
+            stage = Stage::Done;
+        }
+        // Patched only when something changed: a quiet cluster must look quiet.
+        if stage != known.stage
+            && self
+                .api
+                .strategic_merge(&format!("{}/status", path(pod)), &status(stage, &taken))
+                .is_ok()
+        {
+            known.stage = stage;
+        }
+    }
+
+    /// Kueue at work: while a replica is ready, and not itself on its way out, it takes its finalizer off deleted pods that have ended.
+    fn release(&self, pods: &[Value]) {
+        let kueue = |pod: &&Value| {
+            let labels = &pod["metadata"]["labels"];
+            labels["control-plane"] == "controller-manager"
+                && labels["app.kubernetes.io/name"] == "kueue"
+                && condition(pod, "Ready")
+                && quiet::active(pod)
+        };
+        if !pods.iter().any(|pod| kueue(&pod)) {
+            return;
+        }
+        let ended = |pod: &&Value| {
+            self.pods
+                .get(text(pod, "/metadata/uid"))
+                .and_then(|known| known.ending)
+                .is_some_and(|end| end <= Instant::now())
+        };
+        for pod in pods.iter().filter(ended) {
+            let held: Vec<&Value> = pod["metadata"]["finalizers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .collect();
+            if held.iter().any(|finalizer| **finalizer == KUEUE_FINALIZER) {
+                let left: Vec<_> = held
+                    .into_iter()
+                    .filter(|finalizer| **finalizer != KUEUE_FINALIZER)
+                    .collect();
+                // Refused while nobody answers Kueue's webhook; tried again next time.
+                let _ = self.api.merge(
+                    &path(pod),
+                    &json!({"metadata": {"finalizers": left, "uid": pod["metadata"]["uid"]}}),
+                );
+            }
+        }
+    }
+}
+
+fn path(pod: &Value) -> String {
+    format!(
+        "/api/v1/namespaces/{}/pods/{}",
+        namespace(pod),
+        text(pod, "/metadata/name")
+    )
+}
+
+fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a str> {
+    pod["metadata"]["annotations"]
+        .get(format!("test.gpustack-ha/{name}"))?
+        .as_str()
+}
+
+fn flag(pod: &Value, name: &str) -> bool {
+    annotation(pod, name) == Some("true")
+}
+
+fn seconds(pod: &Value, name: &str) -> Option<Duration> {
+    annotation(pod, name)
+        .map(|value| Duration::from_secs_f64(value.parse().expect("seconds in an annotation")))
+}
+
+/// The containers that run side by side: the ordinary ones and the init containers that restart.
+fn running(pod: &Value) -> impl Iterator<Item = &Value> {
+    let sidecars = pod["spec"]["initContainers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|container| container["restartPolicy"] == "Always");
+    pod["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .chain(sidecars)
+}
+
+/// The TCP ports that a pod's processes listen on, each with the container that does: those named by arguments, declared, or probed.
+fn ports(pod: &Value) -> BTreeMap<u16, &str> {
+    let mut ports = BTreeMap::new();
+    let strings = |value: &'_ Value| -> Vec<String> {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    for container in running(pod) {
+        for argument in strings(&container["args"])
+            .into_iter()
+            .chain(strings(&container["command"]))
+        {
+            if let Some(port) = listening(&argument) {
+                ports.entry(port).or_insert(text(container, "/name"));
+            }
+        }
+    }
+    for container in running(pod) {
+        let declared = container["ports"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|port| port["protocol"] != "UDP")
+            .map(|port| &port["containerPort"]);
+        let probed = ["livenessProbe", "readinessProbe", "startupProbe"]
+            .into_iter()
+            .flat_map(|probe| {
+                [
+                    &container[probe]["httpGet"]["port"],
+                    &container[probe]["tcpSocket"]["port"],
+                    &container[probe]["grpc"]["port"],
+                ]
+            });
+        for port in declared.chain(probed).filter_map(Value::as_u64) {
+            ports
+                .entry(u16::try_from(port).expect("a port"))
+                .or_insert(text(container, "/name"));
+        }
+    }
+    ports
+}
+
+/// The port in an argument like `--http-endpoint=localhost:29652` or `--metrics-bind-address=:8080`.
+fn listening(argument: &str) -> Option<u16> {
+    let (host, port) = argument.split_once('=')?.1.rsplit_once(':')?;
+    matches!(host, "" | "localhost" | "127.0.0.1" | "0.0.0.0" | "[::]")
+        .then(|| port.parse().ok())?
+}
+
+fn status(pod: &Value, stage: Stage, address: IpAddr, host: IpAddr, taken: &[u16]) -> Value {
+    let owned_by_job = pod["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["kind"] == "Job");
+    let deleted = pod["metadata"]["deletionTimestamp"].is_string();
+    let failed = stage == Stage::Done && ((deleted && owned_by_job) || flag(pod, "fails"));
+    let colliding: BTreeSet<&str> = ports(pod)
+        .into_iter()
+        .filter(|(port, _)| taken.contains(port))
+        .map(|(_, container)| container)
+        .collect();
+    let time = now();
+    let containers: Vec<Value> = running(pod)
+        .filter(|container| pod["spec"]["containers"].as_array().into_iter().flatten().any(|other| other["name"] == container["name"]))
+        .map(|container| {
+            let crashing = stage == Stage::Crashing && (flag(pod, "crash") || colliding.contains(text(container, "/name")));
+            let exit = i32::from(failed) * 143;
+            let state = match stage {
+                _ if crashing => json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}),
+                Stage::Done => json!({"terminated": {"exitCode": exit, "reason": if failed { "Error" } else { "Completed" }, "finishedAt": time}}),
+                _ => json!({"running": {"startedAt": time}}),
+            };
+            let last = if crashing { json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "bind: address already in use"}}) } else { json!({}) };
+            json!({"name": container["name"], "image": container["image"], "imageID": "", "ready": stage == Stage::Ready,
+                "started": !crashing && stage != Stage::Done, "restartCount": i32::from(crashing) * 3, "state": state, "lastState": last})
+        })
+        .collect();
+    let ready = if stage == Stage::Ready {
+        "True"
+    } else {
+        "False"
+    };
+    let reason = (stage != Stage::Ready).then_some("ContainersNotReady");
+    let conditions: Vec<Value> = [("Initialized", "True", None), ("Ready", ready, reason), ("ContainersReady", ready, reason)]
+        .into_iter()
+        .map(|(kind, status, reason)| json!({"type": kind, "status": status, "reason": reason, "lastTransitionTime": time}))
+        .collect();
+    let phase = match stage {
+        Stage::Done if failed => "Failed",
+        Stage::Done => "Succeeded",
+        _ => "Running",
+    };
+    json!({"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"phase": phase, "conditions": conditions, "containerStatuses": containers,
+        "podIP": address, "podIPs": [{"ip": address}], "hostIP": host, "hostIPs": [{"ip": host}], "startTime": time}})
+}

@@ -1,0 +1,140 @@
+//! Predictions held against a real control plane: one trial per file in `states/`. See `README.md` beside this file.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod api;
+mod authority;
+mod cluster;
+mod compare;
+mod components;
+mod kubelet;
+mod load;
+mod network;
+mod observed;
+mod preflight;
+mod quiet;
+mod reality;
+mod record;
+mod selftest;
+mod sockets;
+mod state;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Names the state that a process inside a namespace plays; absent in the process that the user starts.
+const PLAY: &str = "CONTROL_PLANE_STATE";
+/// Names the folder of the components for that process.
+const COMPONENTS: &str = "CONTROL_PLANE_COMPONENTS";
+
+fn main() {
+    if let (Some(file), Some(components)) = (std::env::var_os(PLAY), std::env::var_os(COMPONENTS)) {
+        network::prepare();
+        let problems = play(Path::new(&file), Path::new(&components));
+        for problem in &problems {
+            println!("DISAGREES: {problem}");
+        }
+        std::process::exit(i32::from(!problems.is_empty()));
+    }
+    let mut arguments = Arguments::from_args();
+    // A state mostly waits, so two fit on two cores.
+    arguments.test_threads.get_or_insert(2);
+    let states = state_files().into_iter().map(|file| {
+        let name = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        Trial::test(name, move || trial(&file))
+    });
+    let trials = selftest::trials().into_iter().chain(states).collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn state_files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/states");
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("the folder of states")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "yaml")
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Plays one state in a process and namespaces of its own, and passes on what it printed if it fails.
+fn trial(file: &Path) -> Result<(), Failed> {
+    let components = components::built()?;
+    let (passed, output) = network::run_isolated(&[(PLAY, file), (COMPONENTS, &components)])?;
+    if observe_only() || std::env::var_os("VERBOSE").is_some() {
+        println!("{output}");
+    }
+    if passed {
+        Ok(())
+    } else {
+        Err(Failed::from(output))
+    }
+}
+
+/// Whether the preflight is left out and only what really happens is printed and checked.
+fn observe_only() -> bool {
+    std::env::var_os("OBSERVE_ONLY").is_some_and(|value| value == "1")
+}
+
+/// Starts a cluster, loads the state, predicts, drains, and returns every disagreement.
+fn play(file: &Path, components: &Path) -> Vec<String> {
+    let clock = std::time::Instant::now();
+    let say = |what: &str| println!("{:6.1}s {what}", clock.elapsed().as_secs_f64());
+    let state = state::State::read(file);
+    println!(
+        "{}: {}",
+        file.file_stem().unwrap_or_default().to_string_lossy(),
+        state.title
+    );
+    let mut cluster = cluster::Cluster::start(components);
+    say("control plane ready");
+    let api = api::Api::new(&cluster.kubeconfig);
+    let kubelets = kubelet::Kubelets::start(&cluster, &state.nodes);
+    load::load(&state, &api, &mut cluster);
+    say("state loaded and settled");
+    let drain = load::run_steps(&state, &api, &cluster, &kubelets);
+    say("steps before the drain done");
+
+    let captured = record::capture(&cluster);
+    let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
+    let reality = reality::observe(&cluster, &api, &state, drain);
+    say("drained and settled");
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&reality).expect("reality as JSON")
+    );
+
+    let mut problems = compare::happened(&state.expect, &reality);
+    if let Some(predicted) = &predicted {
+        match predicted {
+            Ok(document) => {
+                problems.extend(compare::expected(&state.expect, document));
+                problems.extend(compare::compare(document, &reality));
+                if !problems.is_empty() {
+                    println!(
+                        "{}",
+                        serde_json::to_string_pretty(document).expect("a document")
+                    );
+                }
+            }
+            Err(problem) => problems.push(problem.clone()),
+        }
+    }
+    if std::env::var_os("RECORD").is_some() {
+        record::write(file, &captured, &reality);
+    }
+    if !problems.is_empty() {
+        println!("{}", cluster.logs());
+    }
+    kubelets.stop();
+    problems
+}

@@ -1,0 +1,92 @@
+//! Runs the preflight, live and on files, and holds the two documents against each other.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::state::Drain;
+
+/// The fields that tell where the cluster came from, and so differ between the two.
+const SOURCE_FIELDS: [&str; 4] = ["source", "cluster", "observedAt", "drainCommand"];
+
+/// The live document, once it is known to equal that of the captured files.
+pub fn run(cluster: &Cluster, drain: &Drain, captured: &Path) -> Result<Value, String> {
+    let live = document(
+        preflight(drain)
+            .arg("--kubeconfig")
+            .arg(&cluster.kubeconfig),
+    )?;
+    let files = document(preflight(drain).arg("-f").arg(captured).arg("--complete"))?;
+    let (left, right) = (without_source(&live), without_source(&files));
+    let differing: Vec<String> = left
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| right.get(key) != Some(value))
+        .map(|(key, value)| format!("  {key} live:  {value}\n  {key} files: {}", right[key]))
+        .collect();
+    if left == right {
+        Ok(live)
+    } else {
+        Err(format!(
+            "the live and the file form differ:\n{}",
+            differing.join("\n")
+        ))
+    }
+}
+
+/// The same drain as kubectl's; the preflight assumes two flags that kubectl does not.
+fn preflight(drain: &Drain) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"));
+    command
+        .arg("drain-preflight")
+        .args(&drain.nodes)
+        .args(&drain.flags)
+        .args(["-o", "json"]);
+    for assumed in ["--ignore-daemonsets", "--delete-emptydir-data"] {
+        if !drain.flags.iter().any(|flag| flag.starts_with(assumed)) {
+            command.arg(format!("{assumed}=false"));
+        }
+    }
+    command
+}
+
+fn document(command: &mut Command) -> Result<Value, String> {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    let errors = String::from_utf8_lossy(&stderr);
+    let document: Value = serde_json::from_slice(&stdout).map_err(|error| {
+        format!("{command:?} printed no document ({error}), {status}\n{errors}")
+    })?;
+    let expected = match document["verdict"].as_str() {
+        Some("safe") => 0,
+        Some("at-risk" | "unsafe") => 1,
+        _ => 3,
+    };
+    if status.code() == Some(expected) {
+        Ok(document)
+    } else {
+        Err(format!(
+            "verdict {} but {status}\n{errors}",
+            document["verdict"]
+        ))
+    }
+}
+
+fn without_source(document: &Value) -> Value {
+    let mut document = document.clone();
+    if let Some(fields) = document.as_object_mut() {
+        SOURCE_FIELDS
+            .iter()
+            .for_each(|field| drop(fields.remove(*field)));
+    }
+    document
+}

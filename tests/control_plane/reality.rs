@@ -1,0 +1,283 @@
+//! Runs the real `kubectl drain` and writes down what it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, condition, namespace, text};
+use crate::cluster::Cluster;
+use crate::observed::{self, Fate, NodeReality, PodReality, ProbeReality, Reality, Replacements};
+use crate::quiet;
+use crate::state::{Drain, Probe, State};
+
+/// kubectl repeats a refused eviction every 5 s: two repetitions without any change, and some.
+const QUIET: Duration = Duration::from_secs(12);
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Drains, waits until the cluster has come to rest, and tells what there is then.
+pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Reality {
+    let before = api.list("/api/v1/pods");
+    let sets = api.list("/apis/apps/v1/replicasets");
+    let missing_before: BTreeMap<String, usize> = quiet::missing(api).into_iter().collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let probes: Vec<JoinHandle<ProbeReality>> = state
+        .probe
+        .iter()
+        .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
+        .collect();
+
+    let (ended, words) = run(cluster, api, drain);
+    // A Job waits ten seconds before it replaces a failed pod.
+    let complete = || {
+        quiet::missing(api)
+            .iter()
+            .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
+    };
+    quiet::settle(api, QUIET, Duration::from_secs(40), complete);
+    stop.store(true, Ordering::Relaxed);
+
+    let after = api.list("/api/v1/pods");
+    let sets_after = api.list("/apis/apps/v1/replicasets");
+    let pods = before
+        .iter()
+        .filter(|pod| {
+            drain
+                .nodes
+                .iter()
+                .any(|node| text(pod, "/spec/nodeName") == node)
+        })
+        .map(|pod| PodReality {
+            namespace: namespace(pod).to_owned(),
+            name: text(pod, "/metadata/name").to_owned(),
+            node: text(pod, "/spec/nodeName").to_owned(),
+            workload: observed::owner(pod, &sets),
+            fate: fate(pod, &after),
+        })
+        .collect();
+    let per_node = per_node(drain, ended, &words);
+    Reality {
+        nodes: drain.nodes.clone(),
+        flags: drain.flags.clone(),
+        outcome: overall(&per_node).to_owned(),
+        per_node,
+        pods,
+        replacements: replacements(api, &before, &after, &sets_after, &missing_before),
+        probes: probes
+            .into_iter()
+            .map(|probe| probe.join().expect("a probe"))
+            .collect(),
+        kubectl: once_each(&words),
+    }
+}
+
+/// Whether kubectl came to an end by itself, and what it printed.
+fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
+    let log = cluster.file("drain.log");
+    let output = File::create(&log).expect("a log");
+    let arguments: Vec<String> = ["drain".to_owned()]
+        .into_iter()
+        .chain(drain.nodes.iter().cloned())
+        .chain(drain.flags.iter().cloned())
+        .collect();
+    let mut command = cluster.kubectl(&arguments);
+    let mut child = command
+        .stdout(output.try_clone().expect("a log"))
+        .stderr(output)
+        .spawn()
+        .expect("kubectl");
+    let start = Instant::now();
+    let (mut last, mut since) = (Vec::new(), Instant::now());
+    let ended = loop {
+        if child.try_wait().expect("kubectl").is_some() {
+            break true;
+        }
+        let seen = quiet::fingerprint(api);
+        if seen != last {
+            (last, since) = (seen, Instant::now());
+        }
+        if since.elapsed() > QUIET || start.elapsed() > DEADLINE {
+            child.kill().expect("kubectl");
+            child.wait().expect("kubectl");
+            break false;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    };
+    (ended, fs::read_to_string(log).unwrap_or_default())
+}
+
+fn fate(pod: &Value, after: &[Value]) -> Fate {
+    match after
+        .iter()
+        .find(|other| other["metadata"]["uid"] == pod["metadata"]["uid"])
+    {
+        None => Fate::Gone,
+        Some(other) if other["metadata"]["deletionTimestamp"].is_string() => Fate::Terminating,
+        Some(_) => Fate::Kept,
+    }
+}
+
+/// Reads kubectl's own report: a node is drained, could not be, or was never reached.
+fn per_node(drain: &Drain, ended: bool, words: &str) -> Vec<NodeReality> {
+    let mut hanging = !ended;
+    drain
+        .nodes
+        .iter()
+        .map(|node| {
+            let failure = words
+                .lines()
+                .find(|line| line.contains(&format!("unable to drain node \"{node}\"")));
+            let outcome = if words.contains(&format!("node/{node} drained")) {
+                "finishes"
+            } else if let Some(failure) = failure {
+                if failure.contains("cannot delete") {
+                    "refused"
+                } else {
+                    "fails"
+                }
+            } else if std::mem::take(&mut hanging) {
+                "hangs"
+            } else if ended {
+                "fails"
+            } else {
+                "not-reached"
+            };
+            NodeReality {
+                node: node.clone(),
+                outcome: outcome.to_owned(),
+            }
+        })
+        .collect()
+}
+
+fn overall(nodes: &[NodeReality]) -> &'static str {
+    ["hangs", "fails", "refused"]
+        .into_iter()
+        .find(|outcome| nodes.iter().any(|node| node.outcome == *outcome))
+        .unwrap_or("finishes")
+}
+
+fn replacements(
+    api: &Api,
+    before: &[Value],
+    after: &[Value],
+    sets: &[Value],
+    missing_before: &BTreeMap<String, usize>,
+) -> BTreeMap<String, Replacements> {
+    let old: BTreeSet<&str> = before
+        .iter()
+        .map(|pod| text(pod, "/metadata/uid"))
+        .collect();
+    let mut found: BTreeMap<String, Replacements> = BTreeMap::new();
+    for pod in after
+        .iter()
+        .filter(|pod| !old.contains(text(pod, "/metadata/uid")) && quiet::active(pod))
+    {
+        let entry = found.entry(observed::owner(pod, sets)).or_default();
+        let node = text(pod, "/spec/nodeName").to_owned();
+        let crashing = pod["status"]["containerStatuses"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff");
+        if node.is_empty()
+            && pod["spec"]["schedulingGates"]
+                .as_array()
+                .is_some_and(|gates| !gates.is_empty())
+        {
+            entry.gated += 1;
+        } else if node.is_empty() {
+            entry.pending += 1;
+        } else if crashing {
+            entry.crash_looping.push(node);
+        } else if condition(pod, "Ready") {
+            entry.landed.push(node);
+        } else {
+            entry.never_ready.push(node);
+        }
+    }
+    for (key, count) in quiet::missing(api) {
+        let new = count.saturating_sub(missing_before.get(&key).copied().unwrap_or(0));
+        if new > 0 {
+            found.entry(key).or_default().not_created = new;
+        }
+    }
+    found
+}
+
+/// The lines in their order, each only the first time.
+fn once_each(words: &str) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    words
+        .lines()
+        .filter(|line| !line.trim().is_empty() && seen.insert(*line))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Asks every 100 ms until told to stop; the first answer is had before this returns.
+fn start_probe(
+    kubeconfig: &Path,
+    probe: &Probe,
+    stop: &Arc<AtomicBool>,
+) -> JoinHandle<ProbeReality> {
+    let (what, name) = match probe {
+        Probe::Webhook { name, .. } => ("webhook", name.clone()),
+        Probe::Apiservice(name) => ("apiservice", name.clone()),
+    };
+    let (path, body) = match probe {
+        Probe::Webhook {
+            namespace, labels, ..
+        } => (
+            format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"),
+            Some(
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "probe-", "labels": labels},
+                "spec": {"containers": [{"name": "probe", "image": "probe"}]}}),
+            ),
+        ),
+        Probe::Apiservice(name) => {
+            let (version, group) = name.split_once('.').expect("version.group");
+            (format!("/apis/{group}/{version}"), None)
+        }
+    };
+    let (kubeconfig, stop) = (kubeconfig.to_owned(), Arc::clone(stop));
+    let (ready, first) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let api = Api::new(&kubeconfig);
+        let refused = || match body
+            .as_ref()
+            .map_or_else(|| api.get(&path), |body| api.post(&path, body))
+        {
+            Ok(_) => false,
+            Err(refusal) => {
+                refusal.message.contains("failed calling webhook")
+                    || (body.is_none() && refusal.code >= 500)
+            }
+        };
+        let mut seen = ProbeReality {
+            what: what.to_owned(),
+            name,
+            before: refused(),
+            refused_seconds: 0.0,
+            at_end: false,
+        };
+        let _ = ready.send(());
+        let mut row: Option<Instant> = None;
+        while !stop.load(Ordering::Relaxed) {
+            seen.at_end = refused();
+            row = seen.at_end.then(|| row.unwrap_or_else(Instant::now));
+            if let Some(start) = row {
+                seen.refused_seconds = seen.refused_seconds.max(start.elapsed().as_secs_f64());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        seen
+    });
+    let _ = first.recv_timeout(Duration::from_secs(10));
+    thread
+}
