@@ -5,7 +5,9 @@
 //! help of [`gpustack`]'s catalogue, and [`report`] prints them. [`commands`] tie these together for [`cli`].
 
 pub mod checks;
+pub mod cli;
 pub mod cluster;
+pub mod commands;
 pub mod gpustack;
 pub mod kubernetes;
 pub mod report;

@@ -49,6 +49,8 @@ pub struct Request {
     pub flags: DrainFlags,
     /// The flags as words, for the document and the command line.
     pub flag_words: Vec<String>,
+    /// A drain and an uncordon of each node in turn, instead of one drain of all.
+    pub one_by_one: bool,
     /// Accepted findings.
     pub accept: Vec<Accepted>,
     /// How the user reaches the cluster.

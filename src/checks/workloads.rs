@@ -274,7 +274,10 @@ fn collision(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: P
             command: None,
             values_key: context
                 .component(&entry.key.kind, &entry.key.namespace, &entry.key.name)
-                .and_then(|id| crate::gpustack::values::spread(context.install?.mode, id)),
+                .and_then(|id| {
+                    let install = context.install?;
+                    crate::gpustack::values::spread(install.mode, id, install.component(id)?)
+                }),
         },
     }
 }

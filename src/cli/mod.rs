@@ -1,3 +1,108 @@
-//! The command line: arguments as they are typed, and nothing that they cause.
+//! The command line: what can be asked, and nothing that answers it.
 
 pub mod connection;
+pub mod drain;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use connection::ConnectionFlags;
+
+/// `kubectl gpustack-ha`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-gpustack_ha",
+    bin_name = "kubectl gpustack-ha",
+    version,
+    about = "What a drain would really do to GPUStack's control plane",
+    after_help = "Examples:\n  kubectl gpustack-ha drain-preflight cp-1\n  kubectl gpustack-ha drain-preflight cp-1 -o json\n  kubectl gpustack-ha drain-preflight cp-1 -f cluster.yaml --complete",
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Which cluster.
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what `kubectl drain` of these nodes would do, in one verdict
+    DrainPreflight(drain::DrainPreflightArgs),
+}
+
+/// Where the objects come from, besides a live cluster.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Source")]
+pub struct SourceFlags {
+    /// Read files instead of a cluster: a file, a directory, or - for standard input; may be repeated
+    #[arg(short, long = "filename", value_name = "FILE", value_hint = clap::ValueHint::AnyPath)]
+    pub filename: Vec<PathBuf>,
+
+    /// The files are the whole cluster: what they do not hold does not exist
+    #[arg(long, requires = "filename")]
+    pub complete: bool,
+
+    /// Helm release of the install, where there are several
+    #[arg(long, value_name = "NAME")]
+    pub release: Option<String>,
+}
+
+/// How the answer is printed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct OutputFlags {
+    /// Format
+    #[arg(short, long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    pub output: Format,
+
+    /// Leave the headers of tables out
+    #[arg(long)]
+    pub no_headers: bool,
+
+    /// When to colour
+    #[arg(long, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+
+    /// Print ASCII only
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+/// A format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For people, with every pod, node and fact.
+    Wide,
+    /// For programs.
+    Json,
+    /// For programs and people.
+    Yaml,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal that wants it.
+    Auto,
+    /// In any case.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// From which verdict on the exit code is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// `at-risk` and `unsafe`.
+    AtRisk,
+    /// `unsafe` alone.
+    Unsafe,
+}

@@ -81,6 +81,11 @@ macro_rules! kinds {
                 match kind { $(Kind::$variant => self.$field.tried(),)* }
             }
 
+            /// Whether a part of the kind was read whole.
+            pub fn covered(&self, kind: Kind, scope: &super::snapshot::Scope) -> bool {
+                match kind { $(Kind::$variant => self.$field.covered(scope).is_ok(),)* }
+            }
+
             /// How many objects of the kind there are.
             pub fn count(&self, kind: Kind) -> usize {
                 match kind { $(Kind::$variant => self.$field.seen().len(),)* }

@@ -1,6 +1,7 @@
 //! Getting the cluster's objects: from a live API server or from files, into one immutable [`snapshot::Snapshot`].
 
 pub mod connect;
+pub mod files;
 pub mod kinds;
 pub mod live;
 pub mod objects;

@@ -161,7 +161,11 @@ impl<T: Object> Listing<T> {
         self.items.binary_search_by(|item| key(item).cmp(&(namespace, name))).ok()
     }
 
-    fn covered(&self, scope: &Scope) -> Result<(), NotRead> {
+    /// Whether a part was read.
+    ///
+    /// # Errors
+    /// What was not read.
+    pub fn covered(&self, scope: &Scope) -> Result<(), NotRead> {
         match (self.coverage.get(&Scope::Cluster), self.coverage.get(scope)) {
             (Some(Ok(())), _) | (_, Some(Ok(()))) => Ok(()),
             (_, Some(Err(missing))) | (Some(Err(missing)), None) => Err(missing.clone()),

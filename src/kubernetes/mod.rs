@@ -10,4 +10,6 @@ pub mod leases;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
+#[cfg(test)]
+pub mod testing;
 pub mod workloads;

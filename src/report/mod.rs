@@ -2,4 +2,14 @@
 
 pub mod document;
 pub mod finding;
+pub mod json;
+pub mod preflight;
 pub mod shell;
+pub mod style;
+pub mod table;
+pub mod text;
+pub mod yaml;
+
+#[cfg(test)]
+#[path = "../../tests/support/documents.rs"]
+mod documents;

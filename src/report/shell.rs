@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Command lines that can be pasted.
 
 /// How the user reaches the cluster: kubectl with the connection flags that were given.
@@ -8,7 +7,7 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// kubectl with these flags, each already a word of its own.
+    /// kubectl with these flags, each quoted already where it needs it.
     pub fn new(flags: Vec<String>) -> Self {
         Self { flags }
     }
@@ -17,17 +16,10 @@ impl Kubectl {
     pub fn line<I: IntoIterator<Item = S>, S: AsRef<str>>(&self, words: I) -> String {
         let mut line = vec!["kubectl".to_owned()];
         line.extend(self.flags.iter().cloned());
-        line.extend(words.into_iter().map(|word| quote(word.as_ref())));
+        line.extend(words.into_iter().map(|word| shell_quote(word.as_ref())));
         line.join(" ")
     }
 }
-
-/// A word for a POSIX shell, quoted where it holds anything but harmless characters.
-pub fn quote(word: &str) -> String {
-    let harmless = |character: char| character.is_ascii_alphanumeric() || "-_./:=,@%+".contains(character);
-    if !word.is_empty() && word.chars().all(harmless) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-=======
-//! Words for a shell to paste.
 
 /// Quotes a word for a POSIX shell, where it needs it.
 pub fn shell_quote(word: &str) -> String {
@@ -52,5 +44,4 @@ mod tests {
         assert_eq!(shell_quote("it's $(x)"), r"'it'\''s $(x)'");
         assert_eq!(shell_quote("~/k"), "'~/k'");
     }
->>>>>>> live
 }
