@@ -271,8 +271,8 @@ pub fn blast(snapshot: &Snapshot, webhooks: &[&Webhook]) -> Vec<String> {
     // By where and on which objects, then by resource: the operations of several rules and webhooks add up.
     let mut refused: BTreeMap<(String, String), BTreeSet<Operation>> = BTreeMap::new();
     for webhook in webhooks.iter().filter(|webhook| fails_closed(webhook)) {
-        let Some(place) = place(snapshot, webhook) else { continue };
         for rule in &webhook.rules {
+            let Some(place) = place(snapshot, webhook, rule) else { continue };
             let operations = Operation::ALL.iter().filter(|operation| rule.operations.iter().any(|item| item == "*" || item == operation.as_str()));
             let operations: BTreeSet<Operation> = operations.copied().collect();
             for group in &rule.api_groups {
@@ -329,22 +329,23 @@ fn resource_name(group: &str, resource: &str) -> String {
     }
 }
 
-/// Which objects of which namespaces a webhook is called for, as the end of a sentence; `None` where it is for none.
-fn place(snapshot: &Snapshot, webhook: &Webhook) -> Option<String> {
+/// Which objects of which namespaces a webhook is called for by a rule, as the end of a sentence; `None` where it is for
+/// none. The namespace selector is passed over for cluster-scoped objects, and a rule seldom tells which those are.
+fn place(snapshot: &Snapshot, webhook: &Webhook, rule: &WebhookRule) -> Option<String> {
+    let scope = rule.scope.as_deref();
     let mut text = String::new();
     if let Some(selector) = webhook.object_selector.as_ref().filter(|selector| !empty(selector)) {
         text.push_str(&format!(" that match {}", selector_text(selector)));
     }
-    if let Some(selector) = webhook.namespace_selector.as_ref().filter(|selector| !empty(selector)) {
+    if let Some(selector) = webhook.namespace_selector.as_ref().filter(|selector| scope != Some("Cluster") && !empty(selector)) {
         match snapshot.namespaces.all() {
             Ok(all) if !all.is_empty() => {
                 let (inside, outside): (Vec<_>, Vec<_>) = all.iter().partition(|namespace| matches(selector, &labels(namespace)));
                 let names = |namespaces: &[&Namespace]| some_of(&namespaces.iter().map(|namespace| namespace.metadata.name.as_str()).collect::<Vec<_>>());
                 let count = if inside.len() == 1 { "1 namespace".to_owned() } else { format!("{} namespaces", inside.len()) };
-                if inside.is_empty() && !reaches_cluster_scoped(webhook) {
-                    return None;
-                }
                 text.push_str(&match (inside.len(), outside.len()) {
+                    (0, _) if scope == Some("Namespaced") => return None,
+                    (0, _) => " of no namespace".to_owned(),
                     (_, 0) => " in every namespace".to_owned(),
                     (inside_count, outside_count) if inside_count < outside_count => format!(" in {count} ({})", names(&inside)),
                     _ => format!(" in {count} (not in {})", names(&outside)),
@@ -357,11 +358,6 @@ fn place(snapshot: &Snapshot, webhook: &Webhook) -> Option<String> {
         text.push_str(", if its matchConditions hold");
     }
     Some(text)
-}
-
-/// Whether a rule may name cluster-scoped resources, for which the namespace selector is passed over.
-fn reaches_cluster_scoped(webhook: &Webhook) -> bool {
-    webhook.rules.iter().any(|rule| rule.scope.as_deref() != Some("Namespaced"))
 }
 
 /// A selector as kubectl writes it.
@@ -597,6 +593,23 @@ mod tests {
             blast(&unread, &hooks[..1]),
             ["create pods in namespaces that match kubernetes.io/metadata.name notin (kube-system, gpustack-system)"]
         );
+    }
+
+    #[test]
+    fn the_blast_radius_of_a_selector_that_matches_nothing_or_everything() {
+        let cluster = snapshot(NAMESPACES);
+        let lines = |more: &str, scope: Option<&str>| {
+            let mut webhook = hook("CREATE", "g", "things", more);
+            webhook.rules[0].scope = scope.map(str::to_owned);
+            blast(&cluster, &[&webhook])
+        };
+        let nothing = "namespaceSelector: {matchLabels: {queued: 'no'}}";
+        assert_eq!(lines(nothing, None), ["create things.g of no namespace"]);
+        assert!(lines(nothing, Some("Namespaced")).is_empty());
+        assert_eq!(lines(nothing, Some("Cluster")), ["create things.g"]);
+        assert_eq!(lines("namespaceSelector: {matchExpressions: [{key: queued, operator: NotIn, values: ['no']}]}", None), ["create things.g in every namespace"]);
+        assert_eq!(lines("namespaceSelector: {matchLabels: {queued: 'yes'}}", None), ["create things.g in 1 namespace (team)"]);
+        assert_eq!(lines("matchConditions: [{name: a}]", None), ["create things.g, if its matchConditions hold"]);
     }
 
     #[test]
