@@ -296,6 +296,9 @@ mod tests {
         ] {
             assert_eq!(said(&shunning(place, &term), incoming), expected, "{place} {term}");
         }
+        // What was merged in at creation stays, whatever became of the pod's own label.
+        let merged = "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['2']}]}";
+        assert_eq!(said(&shunning("d/1 @a", merged), "{metadata: {labels: {rev: '2'}}}")[0], EXISTING);
     }
 
     #[test]
@@ -310,6 +313,8 @@ mod tests {
             // Nobody anywhere matches: the first may go where the keys are, if it matches itself.
             (other, format!("{{topologyKey: zone, {}}}", app("x")), ["fits", "fits", "fits", AFFINITY]),
             (other, format!("{{topologyKey: zone, namespaces: [o], {}}}", app("x")), [AFFINITY; 4]),
+            // Somebody matches: the next one must go there.
+            ("pod d/1 @a {metadata: {labels: {app: x}}}", format!("{{topologyKey: zone, {}}}", app("x")), ["fits", "fits", AFFINITY, AFFINITY]),
             // One pod must match all terms; two pods that match one each do not.
             (other, format!("{{topologyKey: zone, {}}}, {{topologyKey: host, labelSelector: {{matchLabels: {{tier: w}}}}}}", app("y")), ["fits", AFFINITY, AFFINITY, AFFINITY]),
             ("pod d/1 @a {metadata: {labels: {app: y}}}\npod d/2 @a {metadata: {labels: {tier: w}}}", format!("{{topologyKey: zone, {}}}, {{topologyKey: zone, labelSelector: {{matchLabels: {{tier: w}}}}}}", app("y")), [AFFINITY; 4]),

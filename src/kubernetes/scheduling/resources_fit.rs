@@ -74,7 +74,6 @@ pub(super) fn pod_requests<'a>(spec: &'a PodSpec, status: Option<&'a PodStatus>)
             let requests = container_requests(container, init_statuses, infeasible);
             merge(&mut total, &requests, Quantity::plus);
             merge(&mut sidecars, &requests, Quantity::plus);
-            merge(&mut largest, &sidecars, Quantity::max);
         } else {
             let mut requests = container_requests(container, &[], false);
             merge(&mut requests, &sidecars, Quantity::plus);

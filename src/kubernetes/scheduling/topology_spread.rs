@@ -13,8 +13,12 @@ struct Constraint<'a> {
     spec: &'a TopologySpreadConstraint,
     /// With the incoming pod's `matchLabelKeys`; absent matches nothing.
     selector: Option<Cow<'a, LabelSelector>>,
+    /// 1 if the incoming pod matches its own selector, else 0.
+    own: i64,
     /// Matching pods per domain.
     domains: BTreeMap<&'a str, i64>,
+    /// The global minimum.
+    minimum: i64,
     /// What keeps the counts from being known.
     unknown: Option<String>,
 }
@@ -25,11 +29,8 @@ impl Constraint<'_> {
         self.selector.as_ref().is_some_and(|selector| !empty(selector))
     }
 
-    fn own(&self, incoming: &Incoming<'_>) -> i64 {
-        i64::from(self.selector.as_ref().is_some_and(|selector| matches(selector, incoming.labels)))
-    }
-
-    fn minimum(&self) -> i64 {
+    /// The fewest in any domain, 0 with fewer domains than `minDomains` (minMatchNum).
+    fn global_minimum(&self) -> i64 {
         let domains = i64::try_from(self.domains.len()).unwrap_or(i64::MAX);
         if domains < self.spec.min_domains.unwrap_or(1) { 0 } else { self.domains.values().min().copied().unwrap_or(0) }
     }
@@ -37,7 +38,6 @@ impl Constraint<'_> {
 
 /// The hard constraints of a pod, and what they count now.
 pub(super) struct TopologySpread<'a> {
-    incoming: Incoming<'a>,
     constraints: Vec<Constraint<'a>>,
 }
 
@@ -46,18 +46,17 @@ impl<'a> TopologySpread<'a> {
     pub(super) fn new(placement: &Placement<'a>, incoming: &Incoming<'a>) -> Self {
         let hard = incoming.spec.topology_spread_constraints.iter().filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule");
         let mut constraints: Vec<_> = hard
-            .map(|spec| Constraint {
-                spec,
-                selector: spec
+            .map(|spec| {
+                let selector = spec
                     .label_selector
                     .as_ref()
-                    .map(|selector| merge_label_keys(selector, &spec.match_label_keys, SelectorOperator::In, incoming.labels)),
-                domains: BTreeMap::new(),
-                unknown: None,
+                    .map(|selector| merge_label_keys(selector, &spec.match_label_keys, SelectorOperator::In, incoming.labels));
+                let own = i64::from(selector.as_ref().is_some_and(|selector| matches(selector, incoming.labels)));
+                Constraint { spec, selector, own, domains: BTreeMap::new(), minimum: 0, unknown: None }
             })
             .collect();
         if constraints.is_empty() {
-            return Self { incoming: *incoming, constraints };
+            return Self { constraints };
         }
         let unread = placement.nodes_known().and_then(|()| placement.namespace_known(incoming.namespace)).err();
         if let Some(unread) = unread {
@@ -74,7 +73,10 @@ impl<'a> TopologySpread<'a> {
                 }
             }
         }
-        Self { incoming: *incoming, constraints }
+        for constraint in &mut constraints {
+            constraint.minimum = constraint.global_minimum();
+        }
+        Self { constraints }
     }
 
     /// Refuses a node without a key, and one whose domain would lie more than the skew above the minimum.
@@ -92,7 +94,7 @@ impl<'a> TopologySpread<'a> {
                 continue;
             }
             let count = constraint.domains.get(domain.as_str()).copied().unwrap_or(0);
-            if count + constraint.own(&self.incoming) - constraint.minimum() > constraint.spec.max_skew {
+            if count + constraint.own - constraint.minimum > constraint.spec.max_skew {
                 return Decision::Refused("node(s) didn't match pod topology spread constraints".to_owned());
             }
         }
@@ -106,8 +108,8 @@ impl<'a> TopologySpread<'a> {
             .map(|constraint| SpreadCounts {
                 topology_key: constraint.spec.topology_key.clone(),
                 max_skew: constraint.spec.max_skew,
-                own: constraint.own(&self.incoming),
-                minimum: constraint.minimum(),
+                own: constraint.own,
+                minimum: constraint.minimum,
                 domains: constraint.domains.iter().map(|(domain, count)| ((*domain).to_owned(), *count)).collect(),
             })
             .collect()
