@@ -35,7 +35,11 @@ pub fn bound(spec: &PodSpec) -> Vec<BoundPort> {
             declared: true,
         };
         // The same port on two addresses is two declarations.
-        if known.port > 0 && !bound.iter().any(|other| (other.port, &other.protocol, &other.address) == (known.port, &known.protocol, &known.address)) {
+        if known.port > 0
+            && !bound
+                .iter()
+                .any(|other| (other.port, &other.protocol, &other.address) == (known.port, &known.protocol, &known.address))
+        {
             bound.push(known);
         }
     }
@@ -49,7 +53,11 @@ pub fn bound(spec: &PodSpec) -> Vec<BoundPort> {
         })
     });
     let probes = lasting(spec).flat_map(|container| {
-        let probes = [("liveness", &container.liveness_probe), ("readiness", &container.readiness_probe), ("startup", &container.startup_probe)];
+        let probes = [
+            ("liveness", &container.liveness_probe),
+            ("readiness", &container.readiness_probe),
+            ("startup", &container.startup_probe),
+        ];
         probes.into_iter().filter_map(move |(kind, probe)| {
             let (address, port) = probed(probe.as_ref()?, container)?;
             Some((address, port, format!("{kind} probe of container {}", container.name)))
@@ -57,7 +65,13 @@ pub fn bound(spec: &PodSpec) -> Vec<BoundPort> {
     });
     for (address, port, from) in arguments.chain(probes) {
         if !bound.iter().any(|known| known.port == port && known.protocol == "TCP") {
-            bound.push(BoundPort { port, protocol: "TCP".to_owned(), address, from, declared: false });
+            bound.push(BoundPort {
+                port,
+                protocol: "TCP".to_owned(),
+                address,
+                from,
+                declared: false,
+            });
         }
     }
     bound
@@ -85,7 +99,9 @@ fn normal(host: &str) -> &str {
 
 /// Where a probe connects to on the pod's own node. A probe of another host says nothing of this one.
 fn probed(probe: &Probe, container: &Container) -> Option<(String, u16)> {
-    let target = [&probe.http_get, &probe.tcp_socket, &probe.grpc].into_iter().find_map(Option::as_ref)?;
+    let target = [&probe.http_get, &probe.tcp_socket, &probe.grpc]
+        .into_iter()
+        .find_map(Option::as_ref)?;
     let host = normal(&target.host);
     if !(host.is_empty() || loopback(host)) {
         return None;
@@ -124,13 +140,42 @@ fn flags(container: &Container) -> Vec<(String, String)> {
 /// `listen` and has `[host]:port`, with a host that is this one. A flag that names another party is none.
 fn listens(flag: &str, value: &str) -> Option<(String, u16)> {
     const OTHERS: &[&str] = &[
-        "advertise", "apiserver", "backend", "client", "collector", "connect", "database", "db", "destination", "dst", "etcd", "external",
-        "gateway", "kubelet", "leader", "master", "node", "otel", "otlp", "peer", "proxy", "push", "redis", "remote", "s3", "server",
-        "target", "upstream",
+        "advertise",
+        "apiserver",
+        "backend",
+        "client",
+        "collector",
+        "connect",
+        "database",
+        "db",
+        "destination",
+        "dst",
+        "etcd",
+        "external",
+        "gateway",
+        "kubelet",
+        "leader",
+        "master",
+        "node",
+        "otel",
+        "otlp",
+        "peer",
+        "proxy",
+        "push",
+        "redis",
+        "remote",
+        "s3",
+        "server",
+        "target",
+        "upstream",
     ];
     let flag = flag.trim_start_matches('-').to_ascii_lowercase();
     let words: Vec<&str> = flag.split(['-', '_', '.']).collect();
-    if words.iter().any(|word| OTHERS.contains(word)) && !words.iter().any(|word| matches!(*word, "bind" | "listen" | "health" | "healthz" | "metrics")) {
+    if words.iter().any(|word| OTHERS.contains(word))
+        && !words
+            .iter()
+            .any(|word| matches!(*word, "bind" | "listen" | "health" | "healthz" | "metrics"))
+    {
         return None;
     }
     let number = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
@@ -161,7 +206,10 @@ mod tests {
     }
 
     fn short(spec: &PodSpec) -> Vec<String> {
-        bound(spec).iter().map(|port| format!("{}:{}/{} {}", port.address, port.port, port.protocol, port.from)).collect()
+        bound(spec)
+            .iter()
+            .map(|port| format!("{}:{}/{} {}", port.address, port.port, port.protocol, port.from))
+            .collect()
     }
 
     #[test]
@@ -190,7 +238,11 @@ mod tests {
             ("--v", "5", None),
             ("--", ":80", None),
         ] {
-            assert_eq!(listens(flag, value), expected.map(|(address, port): (&str, u16)| (address.to_owned(), port)), "{flag} {value}");
+            assert_eq!(
+                listens(flag, value),
+                expected.map(|(address, port): (&str, u16)| (address.to_owned(), port)),
+                "{flag} {value}"
+            );
         }
     }
 
@@ -228,7 +280,11 @@ containers:
 
     #[test]
     fn any_other_pod_binds_its_host_ports() {
-        let pod = spec(&STORAGE.replace("hostNetwork: true", "").replace("containerPort: 9000", "containerPort: 9000, hostPort: 80, hostIP: 127.0.0.1"));
+        let pod = spec(
+            &STORAGE
+                .replace("hostNetwork: true", "")
+                .replace("containerPort: 9000", "containerPort: 9000, hostPort: 80, hostIP: 127.0.0.1"),
+        );
         assert_eq!(short(&pod), ["127.0.0.1:80/TCP declared by container driver"]);
         assert!(undeclared(&pod).is_empty());
     }

@@ -104,7 +104,11 @@ fn parse(text: &str) -> Option<Quantity> {
         Factor::Ten(exponent) => (exponent, 1),
         Factor::Two(exponent) => (0, 1_i128 << exponent),
     };
-    let digits: Vec<i128> = whole.bytes().chain(fraction.bytes()).map(|digit| i128::from(digit - b'0')).collect();
+    let digits: Vec<i128> = whole
+        .bytes()
+        .chain(fraction.bytes())
+        .map(|digit| i128::from(digit - b'0'))
+        .collect();
     let point = shift.saturating_add(i64::try_from(whole.len()).ok()?);
     let magnitude = scale(&digits, point, multiplier * NANO);
     Some(Quantity(if negative { -magnitude } else { magnitude }))
@@ -120,7 +124,11 @@ fn scale(digits: &[i128], point: i64, unit: i128) -> i128 {
         whole = (whole * 10 + digits.get(index).unwrap_or(&0)).min(LARGEST);
     }
     // Rounding down at each digit from the right rounds down once; a remainder anywhere means that it was not exact.
-    let gap = if point < 0 { usize::try_from(point.unsigned_abs()).unwrap_or(FAR).min(FAR) } else { 0 };
+    let gap = if point < 0 {
+        usize::try_from(point.unsigned_abs()).unwrap_or(FAR).min(FAR)
+    } else {
+        0
+    };
     let mut part: i128 = 0;
     let mut inexact = false;
     for digit in digits.iter().skip(before).rev().chain(std::iter::repeat_n(&0, gap)) {
@@ -165,7 +173,10 @@ mod tests {
             ("12e-3", NANO * 12 / 1000),
             ("1e+2", 100 * NANO),
             ("1.0000000000000000000000000000000000000000000000000000000000", NANO),
-            ("100000000000000.000000000000000000000000000000000000000000", 100_000_000_000_000 * NANO),
+            (
+                "100000000000000.000000000000000000000000000000000000000000",
+                100_000_000_000_000 * NANO,
+            ),
             ("1e-9999999999", 1),
             ("0e9999999999", 0),
             ("9Ei", LARGEST),
@@ -179,7 +190,14 @@ mod tests {
 
     #[test]
     fn rounds_up() {
-        for (text, value, milli) in [("1", 1, 1000), ("1m", 1, 1), ("100u", 1, 1), ("1500m", 2, 1500), ("1.0001", 2, 1001), ("0", 0, 0)] {
+        for (text, value, milli) in [
+            ("1", 1, 1000),
+            ("1m", 1, 1),
+            ("100u", 1, 1),
+            ("1500m", 2, 1500),
+            ("1.0001", 2, 1001),
+            ("0", 0, 0),
+        ] {
             let quantity: Quantity = text.parse().unwrap();
             assert_eq!((quantity.value(), quantity.milli()), (value, milli), "{text}");
         }
@@ -187,7 +205,10 @@ mod tests {
 
     #[test]
     fn bad_text() {
-        for text in ["", "+", "m", ".", "1.1.M", "1+1.0M", "0.1mi", "aoeu", ".5i", "1i", "-3.01e-", "1 ", " 1", "1Mi ", "1ki", "1K", "é", "1é", "--1", "0x1"] {
+        for text in [
+            "", "+", "m", ".", "1.1.M", "1+1.0M", "0.1mi", "aoeu", ".5i", "1i", "-3.01e-", "1 ", " 1", "1Mi ", "1ki", "1K", "é", "1é",
+            "--1", "0x1",
+        ] {
             assert!(text.parse::<Quantity>().is_err(), "{text:?}");
         }
     }

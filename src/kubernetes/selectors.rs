@@ -40,7 +40,9 @@ fn integers(requirement: &SelectorRequirement, value: Option<&str>) -> Option<(i
 }
 
 fn all_hold(requirements: &[SelectorRequirement], labels: &StringMap) -> bool {
-    requirements.iter().all(|requirement| holds(requirement, labels.get(&requirement.key).map(String::as_str)))
+    requirements
+        .iter()
+        .all(|requirement| holds(requirement, labels.get(&requirement.key).map(String::as_str)))
 }
 
 fn all_equal(wanted: &StringMap, labels: &StringMap) -> bool {
@@ -90,7 +92,11 @@ fn matches_term(term: &NodeSelectorTerm, node: &Node) -> bool {
     });
     // A field other than the name has the empty value (nodeSelectorRequirementsAsFieldSelector, `k8s.io/apimachinery/pkg/fields`).
     let fields = term.match_fields.iter().all(|requirement| {
-        let value = if requirement.key == "metadata.name" { node.metadata.name.as_str() } else { "" };
+        let value = if requirement.key == "metadata.name" {
+            node.metadata.name.as_str()
+        } else {
+            ""
+        };
         match (requirement.operator, requirement.values.as_slice()) {
             (SelectorOperator::In, [wanted]) => value == wanted,
             (SelectorOperator::NotIn, [unwanted]) => value != unwanted,
@@ -116,10 +122,20 @@ pub fn node_suits(spec: &PodSpec, node: &Node) -> bool {
 /// # Errors
 /// What is wrong with the text.
 pub fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
-    let requirements = Parser { tokens: tokens(text), position: 0 }.requirements();
+    let requirements = Parser {
+        tokens: tokens(text),
+        position: 0,
+    }
+    .requirements();
     match requirements {
-        Ok(match_expressions) => Ok(LabelSelector { match_labels: StringMap::new(), match_expressions }),
-        Err(reason) => Err(SelectorError { selector: text.to_owned(), reason }),
+        Ok(match_expressions) => Ok(LabelSelector {
+            match_labels: StringMap::new(),
+            match_expressions,
+        }),
+        Err(reason) => Err(SelectorError {
+            selector: text.to_owned(),
+            reason,
+        }),
     }
 }
 
@@ -133,7 +149,8 @@ fn tokens(text: &str) -> Vec<&str> {
         } else if is_special(first) {
             1
         } else {
-            rest.find(|character: char| is_special(character) || character.is_whitespace()).unwrap_or(rest.len())
+            rest.find(|character: char| is_special(character) || character.is_whitespace())
+                .unwrap_or(rest.len())
         };
         let (token, remaining) = rest.split_at(end);
         tokens.push(token);
@@ -183,7 +200,13 @@ impl<'a> Parser<'a> {
         }
         let key = self.next().unwrap_or_default();
         check_key(key)?;
-        let require = |operator, values| Ok(SelectorRequirement { key: key.to_owned(), operator, values });
+        let require = |operator, values| {
+            Ok(SelectorRequirement {
+                key: key.to_owned(),
+                operator,
+                values,
+            })
+        };
         if absent {
             return require(SelectorOperator::DoesNotExist, Vec::new());
         }
@@ -201,9 +224,19 @@ impl<'a> Parser<'a> {
                 if value.parse::<i64>().is_err() {
                     return Err(format!("`{value}` after `{symbol}` is not an integer"));
                 }
-                require(if symbol == ">" { SelectorOperator::Gt } else { SelectorOperator::Lt }, vec![value])
+                require(
+                    if symbol == ">" {
+                        SelectorOperator::Gt
+                    } else {
+                        SelectorOperator::Lt
+                    },
+                    vec![value],
+                )
             }
-            other => Err(format!("found `{}` after the key `{key}`; expected =, ==, !=, in, notin, > or <", other.unwrap_or_default())),
+            other => Err(format!(
+                "found `{}` after the key `{key}`; expected =, ==, !=, in, notin, > or <",
+                other.unwrap_or_default()
+            )),
         }
     }
 
@@ -247,21 +280,33 @@ fn check_key(key: &str) -> Result<(), String> {
                 !part.is_empty()
                     && !part.starts_with('-')
                     && !part.ends_with('-')
-                    && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+                    && part
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
             })
     };
-    if !name.is_empty() && is_name(name) && prefix.is_none_or(subdomain) { Ok(()) } else { Err(format!("`{key}` is not a label key")) }
+    if !name.is_empty() && is_name(name) && prefix.is_none_or(subdomain) {
+        Ok(())
+    } else {
+        Err(format!("`{key}` is not a label key"))
+    }
 }
 
 fn check_value(value: &str) -> Result<(), String> {
-    if value.is_empty() || is_name(value) { Ok(()) } else { Err(format!("`{value}` is not a label value")) }
+    if value.is_empty() || is_name(value) {
+        Ok(())
+    } else {
+        Err(format!("`{value}` is not a label value"))
+    }
 }
 
 fn is_name(text: &str) -> bool {
     text.len() <= 63
         && text.starts_with(|character: char| character.is_ascii_alphanumeric())
         && text.ends_with(|character: char| character.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 #[cfg(test)]
@@ -271,7 +316,11 @@ mod tests {
     use super::*;
 
     fn labels(text: &str) -> StringMap {
-        text.split(',').filter(|pair| !pair.is_empty()).map(|pair| pair.split_once('=').unwrap()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+        text.split(',')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap())
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .collect()
     }
 
     #[test]
@@ -327,7 +376,13 @@ mod tests {
             ("a>x", "`x` after `>` is not an integer"),
             ("-a", "`-a` is not a label key"),
         ] {
-            assert_eq!(parse(selector), Err(SelectorError { selector: selector.to_owned(), reason: reason.to_owned() }));
+            assert_eq!(
+                parse(selector),
+                Err(SelectorError {
+                    selector: selector.to_owned(),
+                    reason: reason.to_owned()
+                })
+            );
         }
     }
 
@@ -342,12 +397,20 @@ mod tests {
             (r#"{"matchLabels":{"a":"b"}}"#, "a=b,c=d", true),
             (r#"{"matchLabels":{"a":"b"}}"#, "a=c", false),
             (r#"{"matchExpressions":[{"key":"a","operator":"NotIn","values":["b"]}]}"#, "", true),
-            (r#"{"matchExpressions":[{"key":"a","operator":"NotIn","values":["b"]}]}"#, "a=b", false),
+            (
+                r#"{"matchExpressions":[{"key":"a","operator":"NotIn","values":["b"]}]}"#,
+                "a=b",
+                false,
+            ),
             (r#"{"matchExpressions":[{"key":"a","operator":"NotIn","values":[]}]}"#, "a=b", false),
             (r#"{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}"#, "", true),
             (r#"{"matchExpressions":[{"key":"a","operator":"Exists"}]}"#, "", false),
             (r#"{"matchExpressions":[{"key":"a","operator":"Near"}]}"#, "a=b", false),
-            (r#"{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"Exists"}]}"#, "a=b", false),
+            (
+                r#"{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"Exists"}]}"#,
+                "a=b",
+                false,
+            ),
         ] {
             assert_eq!(matches(&selector(json), &labels(set)), expected, "{json} {set}");
         }
@@ -356,26 +419,48 @@ mod tests {
     #[test]
     fn node_selectors() {
         let node = Node {
-            metadata: crate::cluster::objects::Meta { name: "n1".to_owned(), labels: labels("zone=a,cores=8"), ..Default::default() },
+            metadata: crate::cluster::objects::Meta {
+                name: "n1".to_owned(),
+                labels: labels("zone=a,cores=8"),
+                ..Default::default()
+            },
             ..Default::default()
         };
         for (terms, expected) in [
             ("", false),
             ("{}", false),
             (r#"{},{"matchExpressions":[{"key":"zone","operator":"Exists"}]}"#, true),
-            (r#"{"matchExpressions":[{"key":"zone","operator":"In","values":["b"]}]},{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}"#, true),
-            (r#"{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]},{"key":"x","operator":"Exists"}]}"#, false),
+            (
+                r#"{"matchExpressions":[{"key":"zone","operator":"In","values":["b"]}]},{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}"#,
+                true,
+            ),
+            (
+                r#"{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]},{"key":"x","operator":"Exists"}]}"#,
+                false,
+            ),
             (r#"{"matchExpressions":[{"key":"cores","operator":"Gt","values":["7"]}]}"#, true),
             (r#"{"matchExpressions":[{"key":"cores","operator":"Gt","values":["8"]}]}"#, false),
             (r#"{"matchExpressions":[{"key":"cores","operator":"Lt","values":["9"]}]}"#, true),
-            (r#"{"matchExpressions":[{"key":"cores","operator":"Lt","values":["9","10"]}]}"#, false),
+            (
+                r#"{"matchExpressions":[{"key":"cores","operator":"Lt","values":["9","10"]}]}"#,
+                false,
+            ),
             (r#"{"matchExpressions":[{"key":"zone","operator":"Lt","values":["9"]}]}"#, false),
             (r#"{"matchExpressions":[{"key":"none","operator":"Lt","values":["9"]}]}"#, false),
             (r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}"#, true),
-            (r#"{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n1"]}]}"#, false),
-            (r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1","n2"]}]}"#, false),
+            (
+                r#"{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n1"]}]}"#,
+                false,
+            ),
+            (
+                r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1","n2"]}]}"#,
+                false,
+            ),
             (r#"{"matchFields":[{"key":"metadata.name","operator":"Exists"}]}"#, false),
-            (r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}],"matchExpressions":[{"key":"zone","operator":"DoesNotExist"}]}"#, false),
+            (
+                r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}],"matchExpressions":[{"key":"zone","operator":"DoesNotExist"}]}"#,
+                false,
+            ),
         ] {
             let selector: NodeSelector = serde_json::from_str(&format!(r#"{{"nodeSelectorTerms":[{terms}]}}"#)).unwrap();
             assert_eq!(matches_node(&selector, &node), expected, "{terms}");

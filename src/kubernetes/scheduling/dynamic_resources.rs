@@ -15,7 +15,9 @@ pub(super) fn from_device_class(resource: &str) -> bool {
 
 fn requests_device_class(spec: &PodSpec) -> bool {
     let containers = spec.containers.iter().chain(&spec.init_containers);
-    containers.flat_map(|container| container.resources.requests.keys().chain(container.resources.limits.keys())).any(|name| from_device_class(name))
+    containers
+        .flat_map(|container| container.resources.requests.keys().chain(container.resources.limits.keys()))
+        .any(|name| from_device_class(name))
 }
 
 /// Unknown for pods with resource claims.

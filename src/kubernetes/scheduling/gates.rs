@@ -10,5 +10,7 @@ pub fn gated(spec: &PodSpec) -> bool {
 
 /// The scheduler that decides, where it is another than the default one.
 pub fn other_scheduler(spec: &PodSpec) -> Option<&str> {
-    spec.scheduler_name.as_deref().filter(|name| !name.is_empty() && *name != "default-scheduler")
+    spec.scheduler_name
+        .as_deref()
+        .filter(|name| !name.is_empty() && *name != "default-scheduler")
 }

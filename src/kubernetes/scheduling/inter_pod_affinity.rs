@@ -33,12 +33,18 @@ fn terms<'a>(specs: &'a [PodAffinityTerm], namespace: &'a str, labels: &StringMa
         let selector = merge_label_keys(selector, &spec.match_label_keys, SelectorOperator::In, labels);
         match selector {
             Cow::Borrowed(selector) => merge_label_keys(selector, &spec.mismatch_label_keys, SelectorOperator::NotIn, labels),
-            Cow::Owned(selector) => Cow::Owned(merge_label_keys(&selector, &spec.mismatch_label_keys, SelectorOperator::NotIn, labels).into_owned()),
+            Cow::Owned(selector) => {
+                Cow::Owned(merge_label_keys(&selector, &spec.mismatch_label_keys, SelectorOperator::NotIn, labels).into_owned())
+            }
         }
     };
     specs
         .iter()
-        .map(|spec| Term { spec, selector: spec.label_selector.as_ref().map(|selector| merged(spec, selector)), namespace })
+        .map(|spec| Term {
+            spec,
+            selector: spec.label_selector.as_ref().map(|selector| merged(spec, selector)),
+            namespace,
+        })
         .collect()
 }
 
@@ -169,12 +175,17 @@ impl<'a> InterPodAffinity<'a> {
                     }
                 }
                 for term in &anti {
-                    this.shunned.record(node, &term.spec.topology_key, &term.means(placement, pod.namespace, pod.labels));
+                    this.shunned
+                        .record(node, &term.spec.topology_key, &term.means(placement, pod.namespace, pod.labels));
                 }
                 let theirs = anti_affinity(pod.spec);
                 if !theirs.is_empty() {
                     for term in terms(theirs, pod.namespace, pod.labels) {
-                        this.shunning.record(node, &term.spec.topology_key, &term.means(placement, incoming.namespace, incoming.labels));
+                        this.shunning.record(
+                            node,
+                            &term.spec.topology_key,
+                            &term.means(placement, incoming.namespace, incoming.labels),
+                        );
                     }
                 }
             }
@@ -188,7 +199,8 @@ impl<'a> InterPodAffinity<'a> {
             [
                 self.satisfied(node),
                 self.shunned.refuse(node, "node(s) didn't match pod anti-affinity rules"),
-                self.shunning.refuse(node, "node(s) didn't satisfy existing pods anti-affinity rules"),
+                self.shunning
+                    .refuse(node, "node(s) didn't satisfy existing pods anti-affinity rules"),
                 self.unread.clone().map_or(Decision::Fits, Decision::Unknown),
             ]
             .into_iter(),
@@ -200,7 +212,9 @@ impl<'a> InterPodAffinity<'a> {
         let mut missing = false;
         let mut unknown = None;
         for term in &self.affinity {
-            let Some(value) = node.node.metadata.labels.get(&term.spec.topology_key) else { return refused() };
+            let Some(value) = node.node.metadata.labels.get(&term.spec.topology_key) else {
+                return refused();
+            };
             match self.wanted.holds(&term.spec.topology_key, value) {
                 Holds::Yes => {}
                 Holds::No => missing = true,
@@ -238,7 +252,9 @@ mod tests {
     const EXISTING: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
 
     fn with(kind: &str, terms: &str) -> String {
-        format!("{{metadata: {{labels: {{app: x, rev: '1'}}}}, spec: {{affinity: {{{kind}: {{requiredDuringSchedulingIgnoredDuringExecution: [{terms}]}}}}}}}}")
+        format!(
+            "{{metadata: {{labels: {{app: x, rev: '1'}}}}, spec: {{affinity: {{{kind}: {{requiredDuringSchedulingIgnoredDuringExecution: [{terms}]}}}}}}}}"
+        )
     }
 
     const NODES: &str = "
@@ -256,7 +272,9 @@ mod tests {
 
     #[test]
     fn anti_affinity() {
-        let snapshot = there("pod d/1 @a {metadata: {labels: {app: x, rev: '0'}, deletionTimestamp: 2026-01-01T00:00:00Z}}\npod o/1 @c {metadata: {labels: {app: x, rev: '1'}}}");
+        let snapshot = there(
+            "pod d/1 @a {metadata: {labels: {app: x, rev: '0'}, deletionTimestamp: 2026-01-01T00:00:00Z}}\npod o/1 @c {metadata: {labels: {app: x, rev: '1'}}}",
+        );
         let app = "labelSelector: {matchLabels: {app: x}}";
         for (term, expected) in [
             (format!("topologyKey: host, {app}"), [ANTI, "fits", "fits", "fits"]),
@@ -264,18 +282,49 @@ mod tests {
             ("topologyKey: zone".to_owned(), ["fits"; 4]),
             ("topologyKey: zone, labelSelector: {}".to_owned(), [ANTI, ANTI, "fits", "fits"]),
             (format!("topologyKey: host, namespaces: [o], {app}"), ["fits", "fits", ANTI, "fits"]),
-            (format!("topologyKey: host, namespaces: [o, d], {app}"), [ANTI, "fits", ANTI, "fits"]),
-            (format!("topologyKey: host, namespaceSelector: {{}}, {app}"), [ANTI, "fits", ANTI, "fits"]),
-            (format!("topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, {app}"), ["fits", "fits", ANTI, "fits"]),
-            (format!("topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, namespaces: [d], {app}"), [ANTI, "fits", ANTI, "fits"]),
-            (format!("topologyKey: host, namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: d}}}}, {app}"), [ANTI, "fits", "fits", "fits"]),
+            (
+                format!("topologyKey: host, namespaces: [o, d], {app}"),
+                [ANTI, "fits", ANTI, "fits"],
+            ),
+            (
+                format!("topologyKey: host, namespaceSelector: {{}}, {app}"),
+                [ANTI, "fits", ANTI, "fits"],
+            ),
+            (
+                format!("topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, {app}"),
+                ["fits", "fits", ANTI, "fits"],
+            ),
+            (
+                format!("topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, namespaces: [d], {app}"),
+                [ANTI, "fits", ANTI, "fits"],
+            ),
+            (
+                format!("topologyKey: host, namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: d}}}}, {app}"),
+                [ANTI, "fits", "fits", "fits"],
+            ),
             (format!("topologyKey: host, matchLabelKeys: [rev], {app}"), ["fits"; 4]),
-            (format!("topologyKey: host, mismatchLabelKeys: [rev], {app}"), [ANTI, "fits", "fits", "fits"]),
-            (format!("topologyKey: host, matchLabelKeys: [rev], namespaces: [o], {app}"), ["fits", "fits", ANTI, "fits"]),
-            (format!("topologyKey: host, matchLabelKeys: [app], mismatchLabelKeys: [rev], namespaces: [o], {app}"), ["fits"; 4]),
-            (format!("topologyKey: host, matchLabelKeys: [none], {app}"), [ANTI, "fits", "fits", "fits"]),
+            (
+                format!("topologyKey: host, mismatchLabelKeys: [rev], {app}"),
+                [ANTI, "fits", "fits", "fits"],
+            ),
+            (
+                format!("topologyKey: host, matchLabelKeys: [rev], namespaces: [o], {app}"),
+                ["fits", "fits", ANTI, "fits"],
+            ),
+            (
+                format!("topologyKey: host, matchLabelKeys: [app], mismatchLabelKeys: [rev], namespaces: [o], {app}"),
+                ["fits"; 4],
+            ),
+            (
+                format!("topologyKey: host, matchLabelKeys: [none], {app}"),
+                [ANTI, "fits", "fits", "fits"],
+            ),
         ] {
-            assert_eq!(said(&snapshot, &with("podAntiAffinity", &format!("{{{term}}}"))), expected, "{term}");
+            assert_eq!(
+                said(&snapshot, &with("podAntiAffinity", &format!("{{{term}}}"))),
+                expected,
+                "{term}"
+            );
         }
     }
 
@@ -288,14 +337,40 @@ mod tests {
             ("d/1 @a", format!("topologyKey: zone, {app}"), [EXISTING, EXISTING, "fits", "fits"]),
             ("d/1 @e", format!("topologyKey: zone, {app}"), ["fits"; 4]),
             ("o/1 @a", format!("topologyKey: zone, {app}"), ["fits"; 4]),
-            ("o/1 @a", format!("topologyKey: zone, namespaceSelector: {{}}, {app}"), [EXISTING, EXISTING, "fits", "fits"]),
-            ("o/1 @a", format!("topologyKey: zone, namespaceSelector: {{matchLabels: {{team: t}}}}, {app}"), ["fits"; 4]),
-            ("d/1 @a", "topologyKey: host, labelSelector: {matchLabels: {app: y}}".to_owned(), ["fits"; 4]),
-            ("d/1 @a", "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['1']}]}".to_owned(), [EXISTING, "fits", "fits", "fits"]),
-            ("d/1 @a", "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['2']}]}".to_owned(), ["fits"; 4]),
+            (
+                "o/1 @a",
+                format!("topologyKey: zone, namespaceSelector: {{}}, {app}"),
+                [EXISTING, EXISTING, "fits", "fits"],
+            ),
+            (
+                "o/1 @a",
+                format!("topologyKey: zone, namespaceSelector: {{matchLabels: {{team: t}}}}, {app}"),
+                ["fits"; 4],
+            ),
+            (
+                "d/1 @a",
+                "topologyKey: host, labelSelector: {matchLabels: {app: y}}".to_owned(),
+                ["fits"; 4],
+            ),
+            (
+                "d/1 @a",
+                "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['1']}]}"
+                    .to_owned(),
+                [EXISTING, "fits", "fits", "fits"],
+            ),
+            (
+                "d/1 @a",
+                "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['2']}]}"
+                    .to_owned(),
+                ["fits"; 4],
+            ),
         ] {
             assert_eq!(said(&shunning(place, &term), incoming), expected, "{place} {term}");
         }
+        // What was merged in at creation stays, whatever became of the pod's own label.
+        let merged =
+            "topologyKey: host, matchLabelKeys: [rev], labelSelector: {matchExpressions: [{key: rev, operator: In, values: ['2']}]}";
+        assert_eq!(said(&shunning("d/1 @a", merged), "{metadata: {labels: {rev: '2'}}}")[0], EXISTING);
     }
 
     #[test]
@@ -303,18 +378,62 @@ mod tests {
         let app = |value: &str| format!("labelSelector: {{matchLabels: {{app: {value}}}}}");
         let other = "pod d/1 @a {metadata: {labels: {app: y, tier: w}}}\npod o/1 @c {metadata: {labels: {app: z}}}";
         for (pods, terms, expected) in [
-            (other, format!("{{topologyKey: zone, {}}}", app("y")), ["fits", "fits", AFFINITY, AFFINITY]),
-            (other, format!("{{topologyKey: host, {}}}", app("y")), ["fits", AFFINITY, AFFINITY, AFFINITY]),
+            (
+                other,
+                format!("{{topologyKey: zone, {}}}", app("y")),
+                ["fits", "fits", AFFINITY, AFFINITY],
+            ),
+            (
+                other,
+                format!("{{topologyKey: host, {}}}", app("y")),
+                ["fits", AFFINITY, AFFINITY, AFFINITY],
+            ),
             (other, format!("{{topologyKey: host, {}}}", app("z")), [AFFINITY; 4]),
-            (other, format!("{{topologyKey: host, namespaces: [o], {}}}", app("z")), [AFFINITY, AFFINITY, "fits", AFFINITY]),
+            (
+                other,
+                format!("{{topologyKey: host, namespaces: [o], {}}}", app("z")),
+                [AFFINITY, AFFINITY, "fits", AFFINITY],
+            ),
             // Nobody anywhere matches: the first may go where the keys are, if it matches itself.
-            (other, format!("{{topologyKey: zone, {}}}", app("x")), ["fits", "fits", "fits", AFFINITY]),
-            (other, format!("{{topologyKey: zone, namespaces: [o], {}}}", app("x")), [AFFINITY; 4]),
+            (
+                other,
+                format!("{{topologyKey: zone, {}}}", app("x")),
+                ["fits", "fits", "fits", AFFINITY],
+            ),
+            (
+                other,
+                format!("{{topologyKey: zone, namespaces: [o], {}}}", app("x")),
+                [AFFINITY; 4],
+            ),
+            // Somebody matches: the next one must go there.
+            (
+                "pod d/1 @a {metadata: {labels: {app: x}}}",
+                format!("{{topologyKey: zone, {}}}", app("x")),
+                ["fits", "fits", AFFINITY, AFFINITY],
+            ),
             // One pod must match all terms; two pods that match one each do not.
-            (other, format!("{{topologyKey: zone, {}}}, {{topologyKey: host, labelSelector: {{matchLabels: {{tier: w}}}}}}", app("y")), ["fits", AFFINITY, AFFINITY, AFFINITY]),
-            ("pod d/1 @a {metadata: {labels: {app: y}}}\npod d/2 @a {metadata: {labels: {tier: w}}}", format!("{{topologyKey: zone, {}}}, {{topologyKey: zone, labelSelector: {{matchLabels: {{tier: w}}}}}}", app("y")), [AFFINITY; 4]),
+            (
+                other,
+                format!(
+                    "{{topologyKey: zone, {}}}, {{topologyKey: host, labelSelector: {{matchLabels: {{tier: w}}}}}}",
+                    app("y")
+                ),
+                ["fits", AFFINITY, AFFINITY, AFFINITY],
+            ),
+            (
+                "pod d/1 @a {metadata: {labels: {app: y}}}\npod d/2 @a {metadata: {labels: {tier: w}}}",
+                format!(
+                    "{{topologyKey: zone, {}}}, {{topologyKey: zone, labelSelector: {{matchLabels: {{tier: w}}}}}}",
+                    app("y")
+                ),
+                [AFFINITY; 4],
+            ),
             // A match on a node without the key is a match nowhere.
-            ("pod d/1 @e {metadata: {labels: {app: x}}}", format!("{{topologyKey: zone, {}}}", app("x")), ["fits", "fits", "fits", AFFINITY]),
+            (
+                "pod d/1 @e {metadata: {labels: {app: x}}}",
+                format!("{{topologyKey: zone, {}}}", app("x")),
+                ["fits", "fits", "fits", AFFINITY],
+            ),
         ] {
             assert_eq!(said(&there(pods), &with("podAffinity", &terms)), expected, "{pods} | {terms}");
         }
@@ -326,13 +445,39 @@ mod tests {
         for kind in [Kind::Node, Kind::Pod] {
             snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
         }
-        let selected = |kind: &str, app: &str| with(kind, &format!("{{topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, labelSelector: {{matchLabels: {{app: {app}}}}}}}"));
+        let selected = |kind: &str, app: &str| {
+            with(
+                kind,
+                &format!(
+                    "{{topologyKey: host, namespaceSelector: {{matchLabels: {{team: t}}}}, labelSelector: {{matchLabels: {{app: {app}}}}}}}"
+                ),
+            )
+        };
         let labels = "? the labels of namespace o: namespaces were not read";
         assert_eq!(said(&snapshot, &selected("podAntiAffinity", "x")), [labels]);
         assert_eq!(said(&snapshot, &selected("podAntiAffinity", "z")), ["fits"]);
         assert_eq!(said(&snapshot, &selected("podAffinity", "x")), [labels]);
         assert_eq!(said(&snapshot, &selected("podAffinity", "z")), [AFFINITY]);
-        let both = with("podAntiAffinity", "{topologyKey: host, namespaceSelector: {matchLabels: {team: t}}, labelSelector: {}}, {topologyKey: host, labelSelector: {matchLabels: {app: y}}}");
+        let both = with(
+            "podAntiAffinity",
+            "{topologyKey: host, namespaceSelector: {matchLabels: {team: t}}, labelSelector: {}}, {topologyKey: host, labelSelector: {matchLabels: {app: y}}}",
+        );
         assert_eq!(said(&snapshot, &both), [ANTI]);
+
+        // A pod that was not read may be the one that is wanted.
+        let mut snapshot = partial("node a\npod d/1 @a {metadata: {labels: {app: y}}}");
+        snapshot.objects.cover(Kind::Node, Scope::Cluster, Ok(()));
+        snapshot.objects.cover(Kind::Pod, Scope::Node("a".to_owned()), Ok(()));
+        let wants = |app: &str| {
+            with(
+                "podAffinity",
+                &format!("{{topologyKey: host, labelSelector: {{matchLabels: {{app: {app}}}}}}}"),
+            )
+        };
+        assert_eq!(said(&snapshot, &wants("z")), ["? affinity between pods: pods were not read"]);
+        assert_eq!(
+            said(&snapshot, &wants("z").replace("topologyKey: host", "topologyKey: none")),
+            [AFFINITY]
+        );
     }
 }

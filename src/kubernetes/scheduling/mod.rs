@@ -95,7 +95,13 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn new(occupant: Occupant<'a>, status: Option<&'a PodStatus>) -> Self {
         let requests = resources_fit::pod_requests(occupant.spec, status);
-        Self { occupant, claims: Rc::new(Claims { requests, ports: node_ports::declared(occupant.spec) }) }
+        Self {
+            occupant,
+            claims: Rc::new(Claims {
+                requests,
+                ports: node_ports::declared(occupant.spec),
+            }),
+        }
     }
 
     fn is(&self, namespace: &str, name: &str) -> bool {
@@ -231,7 +237,11 @@ impl<'a> Placement<'a> {
             }
         }
         let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
-        Self { snapshot, nodes: nodes.into_iter().map(Rc::new).collect(), comparisons: minor.is_none_or(|minor| minor > 36) }
+        Self {
+            snapshot,
+            nodes: nodes.into_iter().map(Rc::new).collect(),
+            comparisons: minor.is_none_or(|minor| minor > 36),
+        }
     }
 
     /// The nodes, in the snapshot's order (by name).
@@ -299,13 +309,22 @@ impl<'a> Placement<'a> {
 ///
 /// A key that the selector already has is left: an existing pod's selector has been merged before, and the API server
 /// refuses a new one with a key in both places.
-fn merge_label_keys<'s>(selector: &'s LabelSelector, keys: &[String], operator: SelectorOperator, labels: &StringMap) -> Cow<'s, LabelSelector> {
+fn merge_label_keys<'s>(
+    selector: &'s LabelSelector,
+    keys: &[String],
+    operator: SelectorOperator,
+    labels: &StringMap,
+) -> Cow<'s, LabelSelector> {
     let mut merged = Cow::Borrowed(selector);
     for key in keys {
         if let Some(value) = labels.get(key)
             && !selector.match_expressions.iter().any(|present| &present.key == key)
         {
-            let requirement = SelectorRequirement { key: key.clone(), operator, values: vec![value.clone()] };
+            let requirement = SelectorRequirement {
+                key: key.clone(),
+                operator,
+                values: vec![value.clone()],
+            };
             merged.to_mut().match_expressions.push(requirement);
         }
     }
@@ -365,7 +384,11 @@ pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decisio
         &|node| affinity.filter(node),
         &|_| dynamic_resources::filter(incoming),
     ];
-    placement.nodes.iter().map(|node| first(filters.iter().map(|filter| filter(node)))).collect()
+    placement
+        .nodes
+        .iter()
+        .map(|node| first(filters.iter().map(|filter| filter(node))))
+        .collect()
 }
 
 #[cfg(test)]
@@ -401,7 +424,16 @@ mod tests {
         let small = pod(SMALL);
         let Incoming { namespace, labels, spec } = incoming(&small);
         for _ in 0..3 {
-            after.bind(1, Occupant { namespace, name: "", labels, spec, terminating: false });
+            after.bind(
+                1,
+                Occupant {
+                    namespace,
+                    name: "",
+                    labels,
+                    spec,
+                    terminating: false,
+                },
+            );
         }
         assert_eq!(said_of(&after, LARGE), ["node(s) were unschedulable", "Insufficient cpu"]);
         assert_eq!(said_of(&after, SMALL), ["node(s) were unschedulable", "fits"]);
@@ -417,40 +449,85 @@ mod tests {
         let snapshot = cluster(CLUSTER);
         let claim = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: x}}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
         assert_eq!(said(&snapshot, claim), ["Insufficient cpu", "node(s) were unschedulable"]);
-        assert_eq!(said(&snapshot, "{spec: {nodeSelector: {host: c}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}")[0], "node(s) didn't match Pod's node affinity/selector");
-        assert_eq!(said(&snapshot, "{spec: {nodeName: b, schedulerName: default-scheduler}}"), ["node(s) didn't match the requested node name", "node(s) were unschedulable"]);
+        assert_eq!(
+            said(
+                &snapshot,
+                "{spec: {nodeSelector: {host: c}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}"
+            )[0],
+            "node(s) didn't match Pod's node affinity/selector"
+        );
+        assert_eq!(
+            said(&snapshot, "{spec: {nodeName: b, schedulerName: default-scheduler}}"),
+            ["node(s) didn't match the requested node name", "node(s) were unschedulable"]
+        );
     }
 
     #[test]
     fn another_scheduler_is_not_ours_to_know() {
-        assert_eq!(said(&cluster(CLUSTER), "{spec: {schedulerName: volcano}}"), ["? what scheduler volcano decides"; 2]);
+        assert_eq!(
+            said(&cluster(CLUSTER), "{spec: {schedulerName: volcano}}"),
+            ["? what scheduler volcano decides"; 2]
+        );
     }
 
     #[test]
     fn what_is_not_modelled_is_unknown_for_those_who_use_it() {
         let snapshot = cluster("node a");
         let volume = |kind: &str| said(&snapshot, &format!("{{spec: {{volumes: [{{name: v, {kind}}}]}}}}")).remove(0);
-        for kind in ["hostPath: {path: /}", "emptyDir: {}", "configMap: {name: x}", "csi: {driver: x}", "persistentVolumeClaim: null"] {
+        for kind in [
+            "hostPath: {path: /}",
+            "emptyDir: {}",
+            "configMap: {name: x}",
+            "csi: {driver: x}",
+            "persistentVolumeClaim: null",
+        ] {
             assert_eq!(volume(kind), "fits", "{kind}");
         }
-        for kind in ["persistentVolumeClaim: {claimName: x}", "ephemeral: {}", "gcePersistentDisk: {}", "awsElasticBlockStore: {}", "azureDisk: {}", "rbd: {}", "iscsi: {}"] {
+        for kind in [
+            "persistentVolumeClaim: {claimName: x}",
+            "ephemeral: {}",
+            "gcePersistentDisk: {}",
+            "awsElasticBlockStore: {}",
+            "azureDisk: {}",
+            "rbd: {}",
+            "iscsi: {}",
+        ] {
             assert!(volume(kind).starts_with("? where volume v can be used"), "{kind}");
         }
-        assert_eq!(said(&snapshot, "{spec: {resourceClaims: [{name: gpu}]}}"), ["? where resource claim gpu can be allocated: dynamic resources are not modelled"]);
+        assert_eq!(
+            said(&snapshot, "{spec: {resourceClaims: [{name: gpu}]}}"),
+            ["? where resource claim gpu can be allocated: dynamic resources are not modelled"]
+        );
         let class = "{spec: {containers: [{name: c, resources: {limits: {deviceclass.resource.kubernetes.io/gpu: 1}}}]}}";
-        assert_eq!(said(&snapshot, class), ["? where its device class can be allocated: dynamic resources are not modelled"]);
+        assert_eq!(
+            said(&snapshot, class),
+            ["? where its device class can be allocated: dynamic resources are not modelled"]
+        );
     }
 
     #[test]
     fn pods_that_were_not_read_make_everything_unknown_but_refusals() {
-        let refused = NotRead { kind: Kind::Pod, scope: Scope::Cluster, reason: Reason::Forbidden };
+        let refused = NotRead {
+            kind: Kind::Pod,
+            scope: Scope::Cluster,
+            reason: Reason::Forbidden,
+        };
         let mut snapshot = partial(CLUSTER);
         snapshot.objects.cover(Kind::Node, Scope::Cluster, Ok(()));
         snapshot.objects.cover(Kind::Pod, Scope::Cluster, Err(refused));
         assert_eq!(said(&snapshot, LARGE), ["Insufficient cpu", "node(s) were unschedulable"]);
-        assert_eq!(said(&snapshot, SMALL), ["? what the pods on node a leave: not allowed to list pods", "node(s) were unschedulable"]);
+        assert_eq!(
+            said(&snapshot, SMALL),
+            [
+                "? what the pods on node a leave: not allowed to list pods",
+                "node(s) were unschedulable"
+            ]
+        );
         snapshot.objects.cover(Kind::Pod, Scope::Node("a".to_owned()), Ok(()));
-        assert_eq!(said(&snapshot, SMALL), ["? affinity between pods: not allowed to list pods", "node(s) were unschedulable"]);
+        assert_eq!(
+            said(&snapshot, SMALL),
+            ["? affinity between pods: not allowed to list pods", "node(s) were unschedulable"]
+        );
     }
 
     #[test]

@@ -19,7 +19,9 @@ mod tests {
     #[test]
     fn selector_and_affinity_are_anded() {
         let snapshot = cluster("node a {metadata: {labels: {zone: x}}}\nnode b {metadata: {labels: {zone: y}}}");
-        let required = |terms: &str| format!("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{terms}]}}}}}}");
+        let required = |terms: &str| {
+            format!("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{terms}]}}}}}}")
+        };
         let zone = "{matchExpressions: [{key: zone, operator: In, values: [x]}]}";
         for (spec, fits) in [
             (String::new(), [true, true]),
@@ -28,9 +30,18 @@ mod tests {
             (required(""), [false, false]),
             (format!("nodeSelector: {{zone: y}}, {}", required(zone)), [false, false]),
             (format!("nodeSelector: {{host: a}}, {}", required(zone)), [true, false]),
-            (required("{matchFields: [{key: metadata.name, operator: In, values: [b]}]}"), [false, true]),
+            (
+                required("{matchFields: [{key: metadata.name, operator: In, values: [b]}]}"),
+                [false, true],
+            ),
         ] {
-            let expected = fits.map(|fits| if fits { "fits" } else { "node(s) didn't match Pod's node affinity/selector" });
+            let expected = fits.map(|fits| {
+                if fits {
+                    "fits"
+                } else {
+                    "node(s) didn't match Pod's node affinity/selector"
+                }
+            });
             assert_eq!(said(&snapshot, &format!("{{spec: {{{spec}}}}}")), expected, "{spec}");
         }
     }

@@ -32,7 +32,11 @@ pub(crate) fn declared(spec: &PodSpec) -> Vec<HostPort<'_>> {
             container: &container.name,
             address: if port.host_ip.is_empty() { "0.0.0.0" } else { &port.host_ip },
             protocol: if port.protocol.is_empty() { "TCP" } else { &port.protocol },
-            port: if port.host_port == 0 && spec.host_network { port.container_port } else { port.host_port },
+            port: if port.host_port == 0 && spec.host_network {
+                port.container_port
+            } else {
+                port.host_port
+            },
         })
         .filter(|port| port.port > 0)
         .collect()
@@ -62,27 +66,75 @@ mod tests {
 
     #[test]
     fn ports() {
-        let held = |spec: &str| cluster(&format!("node a\npod d/x @a {{metadata: {{deletionTimestamp: 2026-01-01T00:00:00Z}}, spec: {{{spec}}}}}"));
+        let held = |spec: &str| {
+            cluster(&format!(
+                "node a\npod d/x @a {{metadata: {{deletionTimestamp: 2026-01-01T00:00:00Z}}, spec: {{{spec}}}}}"
+            ))
+        };
         let port = |port: &str| format!("containers: [{{name: c, ports: [{{{port}}}]}}]");
         for (there, wanted, fits) in [
             (port("containerPort: 80"), port("containerPort: 80"), true),
-            (port("containerPort: 80, hostPort: 80"), port("containerPort: 81, hostPort: 80"), false),
-            (port("containerPort: 80, hostPort: 80"), port("containerPort: 80, hostPort: 81"), true),
-            (port("containerPort: 80, hostPort: 80, protocol: TCP"), port("hostPort: 80, protocol: UDP"), true),
+            (
+                port("containerPort: 80, hostPort: 80"),
+                port("containerPort: 81, hostPort: 80"),
+                false,
+            ),
+            (
+                port("containerPort: 80, hostPort: 80"),
+                port("containerPort: 80, hostPort: 81"),
+                true,
+            ),
+            (
+                port("containerPort: 80, hostPort: 80, protocol: TCP"),
+                port("hostPort: 80, protocol: UDP"),
+                true,
+            ),
             (port("hostPort: 80, protocol: TCP"), port("hostPort: 80"), false),
             (port("hostPort: 80, hostIP: 127.0.0.1"), port("hostPort: 80"), false),
             (port("hostPort: 80"), port("hostPort: 80, hostIP: 127.0.0.1"), false),
-            (port("hostPort: 80, hostIP: 0.0.0.0"), port("hostPort: 80, hostIP: 127.0.0.1"), false),
-            (port("hostPort: 80, hostIP: 127.0.0.2"), port("hostPort: 80, hostIP: 127.0.0.1"), true),
+            (
+                port("hostPort: 80, hostIP: 0.0.0.0"),
+                port("hostPort: 80, hostIP: 127.0.0.1"),
+                false,
+            ),
+            (
+                port("hostPort: 80, hostIP: 127.0.0.2"),
+                port("hostPort: 80, hostIP: 127.0.0.1"),
+                true,
+            ),
             (port("hostPort: 80, hostIP: '::'"), port("hostPort: 80, hostIP: '::1'"), true),
             (port("hostPort: 80, hostIP: '::'"), port("hostPort: 80"), false),
-            (format!("hostNetwork: true, {}", port("containerPort: 80")), port("hostPort: 80"), false),
-            (port("hostPort: 80"), format!("hostNetwork: true, {}", port("containerPort: 80")), false),
-            (port("hostPort: 80"), "initContainers: [{name: i, ports: [{hostPort: 80}]}]".to_owned(), true),
-            (port("hostPort: 80"), "initContainers: [{name: i, restartPolicy: Always, ports: [{hostPort: 80}]}]".to_owned(), false),
+            (
+                format!("hostNetwork: true, {}", port("containerPort: 80")),
+                port("hostPort: 80"),
+                false,
+            ),
+            (
+                port("hostPort: 80"),
+                format!("hostNetwork: true, {}", port("containerPort: 80")),
+                false,
+            ),
+            (
+                port("hostPort: 80"),
+                "initContainers: [{name: i, ports: [{hostPort: 80}]}]".to_owned(),
+                true,
+            ),
+            (
+                port("hostPort: 80"),
+                "initContainers: [{name: i, restartPolicy: Always, ports: [{hostPort: 80}]}]".to_owned(),
+                false,
+            ),
         ] {
-            let expected = if fits { "fits" } else { "node(s) didn't have free ports for the requested pod ports" };
-            assert_eq!(said(&held(&there), &format!("{{spec: {{{wanted}}}}}")), [expected], "{there} | {wanted}");
+            let expected = if fits {
+                "fits"
+            } else {
+                "node(s) didn't have free ports for the requested pod ports"
+            };
+            assert_eq!(
+                said(&held(&there), &format!("{{spec: {{{wanted}}}}}")),
+                [expected],
+                "{there} | {wanted}"
+            );
         }
     }
 

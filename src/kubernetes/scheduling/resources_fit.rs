@@ -74,7 +74,6 @@ pub(super) fn pod_requests<'a>(spec: &'a PodSpec, status: Option<&'a PodStatus>)
             let requests = container_requests(container, init_statuses, infeasible);
             merge(&mut total, &requests, Quantity::plus);
             merge(&mut sidecars, &requests, Quantity::plus);
-            merge(&mut largest, &sidecars, Quantity::max);
         } else {
             let mut requests = container_requests(container, &[], false);
             merge(&mut requests, &sidecars, Quantity::plus);
@@ -105,7 +104,12 @@ fn pod_level<'a>(spec: &'a PodSpec, containers: &List<'a>) -> List<'a> {
 
 fn amounts<'a>(list: &List<'a>) -> Amounts<'a> {
     list.iter()
-        .map(|(name, amount)| (*name, amount.map(|amount| if *name == "cpu" { amount.milli() } else { amount.value() })))
+        .map(|(name, amount)| {
+            (
+                *name,
+                amount.map(|amount| if *name == "cpu" { amount.milli() } else { amount.value() }),
+            )
+        })
         .collect()
 }
 
@@ -140,10 +144,19 @@ pub(super) fn filter(node: &NodeState<'_>, requests: &Amounts<'_>) -> Decision {
     match node.allocatable.get("pods") {
         Some(Some(most)) if pods.saturating_add(1) > *most => refused.push("Too many pods".to_owned()),
         Some(Some(_)) => {}
-        Some(None) | None => unknown = Some(format!("how many pods node {} takes: its allocatable pods are not stated", node.name())),
+        Some(None) | None => {
+            unknown = Some(format!(
+                "how many pods node {} takes: its allocatable pods are not stated",
+                node.name()
+            ))
+        }
     }
     for (name, wanted) in requests.iter().filter(|(name, _)| counted(name) && !from_device_class(name)) {
-        let room = if node.allocatable.is_empty() { None } else { node.allocatable.get(name).copied().unwrap_or(Some(0)) };
+        let room = if node.allocatable.is_empty() {
+            None
+        } else {
+            node.allocatable.get(name).copied().unwrap_or(Some(0))
+        };
         let used = node.requested.get(name).copied().unwrap_or(Some(0));
         match (*wanted, room, used) {
             (Some(wanted), ..) if wanted <= 0 => {}
@@ -151,7 +164,12 @@ pub(super) fn filter(node: &NodeState<'_>, requests: &Amounts<'_>) -> Decision {
             (Some(wanted), Some(room), Some(used)) if wanted > room.saturating_sub(used) => refused.push(format!("Insufficient {name}")),
             (Some(_), Some(_), Some(_)) => {}
             _ => {
-                unknown.get_or_insert_with(|| format!("whether node {} has room: a quantity of {name} is missing or cannot be read", node.name()));
+                unknown.get_or_insert_with(|| {
+                    format!(
+                        "whether node {} has room: a quantity of {name} is missing or cannot be read",
+                        node.name()
+                    )
+                });
             }
         }
     }
@@ -170,7 +188,10 @@ mod tests {
     fn requests(spec: &str, status: &str) -> Vec<(String, Option<i128>)> {
         let pod = pod(&format!("{{spec: {{{spec}}}, status: {{{status}}}}}"));
         let status = (!status.is_empty()).then_some(&pod.status);
-        pod_requests(&pod.spec, status).into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect()
+        pod_requests(&pod.spec, status)
+            .into_iter()
+            .map(|(name, amount)| (name.to_owned(), amount))
+            .collect()
     }
 
     #[test]
@@ -192,7 +213,10 @@ mod tests {
             (pod_level("limits: {cpu: 8}"), 1500),
             (format!("overhead: {{cpu: 1}}, {}", pod_level("requests: {cpu: 1}")), 2000),
             ("resources: {limits: {cpu: 8}}, containers: [{name: a}]".to_owned(), 8000),
-            ("containers: [{name: a, resources: {requests: {cpu: 0}, limits: {cpu: 1}}}]".to_owned(), 0),
+            (
+                "containers: [{name: a, resources: {requests: {cpu: 0}, limits: {cpu: 1}}}]".to_owned(),
+                0,
+            ),
             ("containers: [{name: a, resources: {requests: {cpu: 0.0001}}}]".to_owned(), 1),
         ] {
             assert_eq!(requests(&spec, ""), [("cpu".to_owned(), Some(cpu))], "{spec}");
@@ -203,12 +227,24 @@ mod tests {
     fn a_resize_in_place_reserves_the_largest() {
         let spec = "containers: [{name: a, resources: {requests: {cpu: 2}}}]";
         for (status, cpu) in [
-            ("containerStatuses: [{name: a, resources: {requests: {cpu: 3}}, allocatedResources: {cpu: 1}}]", 3000),
-            ("containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 4}}]", 4000),
-            ("containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 1}}]", 2000),
+            (
+                "containerStatuses: [{name: a, resources: {requests: {cpu: 3}}, allocatedResources: {cpu: 1}}]",
+                3000,
+            ),
+            (
+                "containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 4}}]",
+                4000,
+            ),
+            (
+                "containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 1}}]",
+                2000,
+            ),
             ("containerStatuses: [{name: b, resources: {requests: {cpu: 3}}}]", 2000),
             ("containerStatuses: [{name: a, allocatedResources: {cpu: 3}}]", 2000),
-            ("conditions: [{type: PodResizePending, reason: Infeasible}], containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 1}}]", 1000),
+            (
+                "conditions: [{type: PodResizePending, reason: Infeasible}], containerStatuses: [{name: a, resources: {requests: {cpu: 1}}, allocatedResources: {cpu: 1}}]",
+                1000,
+            ),
         ] {
             assert_eq!(requests(spec, status), [("cpu".to_owned(), Some(cpu))], "{status}");
         }
@@ -216,7 +252,11 @@ mod tests {
 
     #[test]
     fn room() {
-        let node = |allocatable: &str| format!("node a {{status: {{allocatable: {{{allocatable}}}}}}}\npod d/x @a {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 1500m, memory: 1Gi, x/y: 1}}}}}}]}}}}");
+        let node = |allocatable: &str| {
+            format!(
+                "node a {{status: {{allocatable: {{{allocatable}}}}}}}\npod d/x @a {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 1500m, memory: 1Gi, x/y: 1}}}}}}]}}}}"
+            )
+        };
         let usual = "cpu: 2, memory: 2Gi, pods: 2, x/y: 2";
         for (allocatable, wanted, expected) in [
             (usual, "cpu: 500m, memory: 1Gi, x/y: 1", "fits"),
@@ -228,14 +268,26 @@ mod tests {
             (usual, "x/z: 0, hugepages-2Mi: 0, cpu: 0", "fits"),
             (usual, "hugepages-2Mi: 2Mi", "Insufficient hugepages-2Mi"),
             (usual, "storage: 5", "fits"),
-            (usual, "cpu: lots", "? whether node a has room: a quantity of cpu is missing or cannot be read"),
+            (
+                usual,
+                "cpu: lots",
+                "? whether node a has room: a quantity of cpu is missing or cannot be read",
+            ),
             (usual, "cpu: lots, memory: 3Gi", "Insufficient memory"),
             ("cpu: 1, memory: 8Gi, pods: 9", "cpu: 0", "fits"),
             ("cpu: 1, memory: 8Gi, pods: 9", "cpu: 1m", "Insufficient cpu"),
             ("cpu: 2, memory: 2Gi, pods: 1", "", "Too many pods"),
             ("cpu: 2, memory: 2Gi, pods: 1", "cpu: 1", "Too many pods, Insufficient cpu"),
-            ("cpu: 2, memory: 2Gi", "", "? how many pods node a takes: its allocatable pods are not stated"),
-            ("cpu: much, pods: 5", "cpu: 1", "? whether node a has room: a quantity of cpu is missing or cannot be read"),
+            (
+                "cpu: 2, memory: 2Gi",
+                "",
+                "? how many pods node a takes: its allocatable pods are not stated",
+            ),
+            (
+                "cpu: much, pods: 5",
+                "cpu: 1",
+                "? whether node a has room: a quantity of cpu is missing or cannot be read",
+            ),
         ] {
             let pod = format!("{{spec: {{containers: [{{name: c, resources: {{requests: {{{wanted}}}}}}}]}}}}");
             assert_eq!(said(&cluster(&node(allocatable)), &pod), [expected], "{allocatable} | {wanted}");

@@ -19,7 +19,12 @@ pub(super) fn cluster(text: &str) -> Snapshot {
 
 /// The same, but nothing was said to be complete.
 pub(super) fn partial(text: &str) -> Snapshot {
-    let mut snapshot = Snapshot { server_version: Some(ServerVersion { git_version: "v1.36.3".to_owned() }), ..Snapshot::default() };
+    let mut snapshot = Snapshot {
+        server_version: Some(ServerVersion {
+            git_version: "v1.36.3".to_owned(),
+        }),
+        ..Snapshot::default()
+    };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (head, body) = line.split_at(line.find('{').unwrap_or(line.len()));
         let words: Vec<&str> = head.split_whitespace().collect();
@@ -66,7 +71,11 @@ pub(super) fn pod(text: &str) -> Pod {
 }
 
 pub(super) fn incoming(pod: &Pod) -> Incoming<'_> {
-    Incoming { namespace: &pod.metadata.namespace, labels: &pod.metadata.labels, spec: &pod.spec }
+    Incoming {
+        namespace: &pod.metadata.namespace,
+        labels: &pod.metadata.labels,
+        spec: &pod.spec,
+    }
 }
 
 /// `fits`, the words of a refusal, or `?` and what is unknown.

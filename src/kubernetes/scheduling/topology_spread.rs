@@ -13,8 +13,12 @@ struct Constraint<'a> {
     spec: &'a TopologySpreadConstraint,
     /// With the incoming pod's `matchLabelKeys`; absent matches nothing.
     selector: Option<Cow<'a, LabelSelector>>,
+    /// 1 if the incoming pod matches its own selector, else 0.
+    own: i64,
     /// Matching pods per domain.
     domains: BTreeMap<&'a str, i64>,
+    /// The global minimum.
+    minimum: i64,
     /// What keeps the counts from being known.
     unknown: Option<String>,
 }
@@ -25,41 +29,54 @@ impl Constraint<'_> {
         self.selector.as_ref().is_some_and(|selector| !empty(selector))
     }
 
-    fn own(&self, incoming: &Incoming<'_>) -> i64 {
-        i64::from(self.selector.as_ref().is_some_and(|selector| matches(selector, incoming.labels)))
-    }
-
-    fn minimum(&self) -> i64 {
+    /// The fewest in any domain, 0 with fewer domains than `minDomains` (minMatchNum).
+    fn global_minimum(&self) -> i64 {
         let domains = i64::try_from(self.domains.len()).unwrap_or(i64::MAX);
-        if domains < self.spec.min_domains.unwrap_or(1) { 0 } else { self.domains.values().min().copied().unwrap_or(0) }
+        if domains < self.spec.min_domains.unwrap_or(1) {
+            0
+        } else {
+            self.domains.values().min().copied().unwrap_or(0)
+        }
     }
 }
 
 /// The hard constraints of a pod, and what they count now.
 pub(super) struct TopologySpread<'a> {
-    incoming: Incoming<'a>,
     constraints: Vec<Constraint<'a>>,
 }
 
 impl<'a> TopologySpread<'a> {
     /// Counts once for all nodes.
     pub(super) fn new(placement: &Placement<'a>, incoming: &Incoming<'a>) -> Self {
-        let hard = incoming.spec.topology_spread_constraints.iter().filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule");
+        let hard = incoming
+            .spec
+            .topology_spread_constraints
+            .iter()
+            .filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule");
         let mut constraints: Vec<_> = hard
-            .map(|spec| Constraint {
-                spec,
-                selector: spec
+            .map(|spec| {
+                let selector = spec
                     .label_selector
                     .as_ref()
-                    .map(|selector| merge_label_keys(selector, &spec.match_label_keys, SelectorOperator::In, incoming.labels)),
-                domains: BTreeMap::new(),
-                unknown: None,
+                    .map(|selector| merge_label_keys(selector, &spec.match_label_keys, SelectorOperator::In, incoming.labels));
+                let own = i64::from(selector.as_ref().is_some_and(|selector| matches(selector, incoming.labels)));
+                Constraint {
+                    spec,
+                    selector,
+                    own,
+                    domains: BTreeMap::new(),
+                    minimum: 0,
+                    unknown: None,
+                }
             })
             .collect();
         if constraints.is_empty() {
-            return Self { incoming: *incoming, constraints };
+            return Self { constraints };
         }
-        let unread = placement.nodes_known().and_then(|()| placement.namespace_known(incoming.namespace)).err();
+        let unread = placement
+            .nodes_known()
+            .and_then(|()| placement.namespace_known(incoming.namespace))
+            .err();
         if let Some(unread) = unread {
             for constraint in constraints.iter_mut().filter(|constraint| constraint.counts()) {
                 constraint.unknown = Some(format!("how the pods are spread: {unread}"));
@@ -67,14 +84,20 @@ impl<'a> TopologySpread<'a> {
         }
         for node in &placement.nodes {
             let labels = &node.node.metadata.labels;
-            if constraints.iter().all(|constraint| labels.contains_key(&constraint.spec.topology_key)) {
+            if constraints
+                .iter()
+                .all(|constraint| labels.contains_key(&constraint.spec.topology_key))
+            {
                 let suits = node_suits(incoming.spec, node.node);
                 for constraint in &mut constraints {
                     constraint.count(placement, node, incoming, suits);
                 }
             }
         }
-        Self { incoming: *incoming, constraints }
+        for constraint in &mut constraints {
+            constraint.minimum = constraint.global_minimum();
+        }
+        Self { constraints }
     }
 
     /// Refuses a node without a key, and one whose domain would lie more than the skew above the minimum.
@@ -92,7 +115,7 @@ impl<'a> TopologySpread<'a> {
                 continue;
             }
             let count = constraint.domains.get(domain.as_str()).copied().unwrap_or(0);
-            if count + constraint.own(&self.incoming) - constraint.minimum() > constraint.spec.max_skew {
+            if count + constraint.own - constraint.minimum > constraint.spec.max_skew {
                 return Decision::Refused("node(s) didn't match pod topology spread constraints".to_owned());
             }
         }
@@ -106,9 +129,13 @@ impl<'a> TopologySpread<'a> {
             .map(|constraint| SpreadCounts {
                 topology_key: constraint.spec.topology_key.clone(),
                 max_skew: constraint.spec.max_skew,
-                own: constraint.own(&self.incoming),
-                minimum: constraint.minimum(),
-                domains: constraint.domains.iter().map(|(domain, count)| ((*domain).to_owned(), *count)).collect(),
+                own: constraint.own,
+                minimum: constraint.minimum,
+                domains: constraint
+                    .domains
+                    .iter()
+                    .map(|(domain, count)| ((*domain).to_owned(), *count))
+                    .collect(),
             })
             .collect()
     }
@@ -133,7 +160,9 @@ impl<'a> Constraint<'a> {
         }
         let matching = match &self.selector {
             Some(selector) if !empty(selector) => {
-                let pods = node.occupants().filter(|pod| !pod.terminating && pod.namespace == incoming.namespace);
+                let pods = node
+                    .occupants()
+                    .filter(|pod| !pod.terminating && pod.namespace == incoming.namespace);
                 pods.filter(|pod| matches(selector, pod.labels)).count()
             }
             _ => 0,
@@ -170,8 +199,14 @@ mod tests {
     ";
 
     fn spread(extra: &str) -> String {
-        let selector = if extra.contains("labelSelector") { "" } else { "labelSelector: {matchLabels: {app: x}}, " };
-        format!("{{metadata: {{labels: {{app: x}}}}, spec: {{topologySpreadConstraints: [{{maxSkew: 1, topologyKey: host, whenUnsatisfiable: DoNotSchedule, {selector}{extra}}}]}}}}")
+        let selector = if extra.contains("labelSelector") {
+            ""
+        } else {
+            "labelSelector: {matchLabels: {app: x}}, "
+        };
+        format!(
+            "{{metadata: {{labels: {{app: x}}}}, spec: {{topologySpreadConstraints: [{{maxSkew: 1, topologyKey: host, whenUnsatisfiable: DoNotSchedule, {selector}{extra}}}]}}}}"
+        )
     }
 
     #[test]
@@ -193,8 +228,14 @@ mod tests {
         ] {
             assert_eq!(said(&cluster(DRAINED), &spread(extra)), expected, "{extra}");
         }
-        assert_eq!(said(&cluster(DRAINED), &spread("").replace("maxSkew: 1", "maxSkew: 2")), ["fits", "fits", CORDONED]);
-        assert_eq!(said(&cluster(DRAINED), &spread("").replace("DoNotSchedule", "ScheduleAnyway")), ["fits", "fits", CORDONED]);
+        assert_eq!(
+            said(&cluster(DRAINED), &spread("").replace("maxSkew: 1", "maxSkew: 2")),
+            ["fits", "fits", CORDONED]
+        );
+        assert_eq!(
+            said(&cluster(DRAINED), &spread("").replace("DoNotSchedule", "ScheduleAnyway")),
+            ["fits", "fits", CORDONED]
+        );
         let tolerant = spread("nodeTaintsPolicy: Honor").replace("spec: {", "spec: {tolerations: [{operator: Exists}], ");
         assert_eq!(said(&cluster(DRAINED), &tolerant), [SKEWED, SKEWED, "fits"]);
     }
@@ -204,7 +245,10 @@ mod tests {
         let snapshot = cluster("node a\nnode b\npod d/1 @a {metadata: {labels: {app: y}}}\npod d/2 @a {metadata: {labels: {app: y}}}");
         let selector = "labelSelector: {matchLabels: {app: y}}";
         assert_eq!(said(&snapshot, &spread(selector)), [SKEWED, "fits"]);
-        assert_eq!(said(&snapshot, &spread(selector).replace("maxSkew: 1", "maxSkew: 2")), ["fits", "fits"]);
+        assert_eq!(
+            said(&snapshot, &spread(selector).replace("maxSkew: 1", "maxSkew: 2")),
+            ["fits", "fits"]
+        );
         let same = spread(selector).replace("metadata: {labels: {app: x}}", "metadata: {labels: {app: y}}");
         assert_eq!(said(&snapshot, &same.replace("maxSkew: 1", "maxSkew: 2")), [SKEWED, "fits"]);
     }
@@ -235,8 +279,17 @@ mod tests {
             pod d/1 @a {metadata: {labels: {app: x}}}
         ";
         let keyless = format!("{KEYLESS}zone");
-        assert_eq!(said(&cluster(text), &spread("").replace("topologyKey: host", "topologyKey: zone")), [SKEWED, SKEWED, "fits", &keyless]);
-        assert_eq!(said(&cluster(text), &spread("labelSelector: null").replace("topologyKey: host", "topologyKey: zone")), ["fits", "fits", "fits", &keyless]);
+        assert_eq!(
+            said(&cluster(text), &spread("").replace("topologyKey: host", "topologyKey: zone")),
+            [SKEWED, SKEWED, "fits", &keyless]
+        );
+        assert_eq!(
+            said(
+                &cluster(text),
+                &spread("labelSelector: null").replace("topologyKey: host", "topologyKey: zone")
+            ),
+            ["fits", "fits", "fits", &keyless]
+        );
     }
 
     #[test]
@@ -259,14 +312,23 @@ mod tests {
         let text = "node a {spec: {taints: [{key: k, effect: NoSchedule}]}}";
         let nowhere = spread("nodeTaintsPolicy: Honor");
         assert_eq!(said(&cluster(text), &nowhere), ["node(s) had untolerated taint(s): k:NoSchedule"]);
-        assert_eq!(spread_counts(&Placement::new(&cluster(text)), &incoming(&pod(&nowhere)))[0].minimum, 0);
+        assert_eq!(
+            spread_counts(&Placement::new(&cluster(text)), &incoming(&pod(&nowhere)))[0].minimum,
+            0
+        );
     }
 
     #[test]
     fn counts() {
         let snapshot = cluster(DRAINED);
         let domains = BTreeMap::from([("a".to_owned(), 1), ("b".to_owned(), 1), ("c".to_owned(), 0)]);
-        let expected = SpreadCounts { topology_key: "host".to_owned(), max_skew: 1, own: 1, minimum: 0, domains };
+        let expected = SpreadCounts {
+            topology_key: "host".to_owned(),
+            max_skew: 1,
+            own: 1,
+            minimum: 0,
+            domains,
+        };
         assert_eq!(spread_counts(&Placement::new(&snapshot), &incoming(&pod(&spread("")))), [expected]);
     }
 
