@@ -57,7 +57,7 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
                 severity,
                 certainty,
                 object("PodDisruptionBudget", namespace, name),
-                format!("draining {node} hangs: the disruption controller cannot compute {name}, so it allows nothing"),
+                format!("the disruption controller cannot compute {name}, so it allows nothing"),
             );
             item.node = Some(node.to_owned());
             item.evidence = vec![demand(budget), why.clone(), format!("refused: {}", listed(&pods))];
@@ -72,18 +72,15 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
         }
         let word = match never {
             Some(true) => "never allows one to go",
-            _ => "does not allow one to go until a replacement is Ready elsewhere",
+            _ if certainty == Certainty::Possible => "may not allow the next one to go, as no replacement may become Ready elsewhere",
+            _ => "does not allow the next one to go, as no replacement becomes Ready elsewhere",
         };
         let mut item = finding(
             Code::PdbBlocksDrain,
             severity,
             certainty,
             object("PodDisruptionBudget", namespace, name),
-            format!(
-                "draining {node} {}: {name} ({}) {word}",
-                if certainty == Certainty::Certain { "hangs" } else { "may hang" },
-                demand(budget)
-            ),
+            format!("{name} ({}) {word}", demand(budget)),
         );
         item.node = Some(node.to_owned());
         item.evidence.push(format!("{}: {} healthy, {} wanted, allows {} when the drain stands still", demand(budget), now.healthy, now.desired, now.allowed));
@@ -201,7 +198,7 @@ pub fn overlapping(context: &Context<'_>) -> Vec<Finding> {
             severity,
             certainty,
             object("PodDisruptionBudget", namespace, &names[0]),
-            format!("draining {node} fails: {} are under more than one budget ({})", listed(&pods), names.join(", ")),
+            format!("{} {} under more than one budget ({}), which the eviction API refuses", listed(&pods), if pods.len() == 1 { "is" } else { "are" }, names.join(", ")),
         );
         item.node = Some(node.to_owned());
         item.evidence = names.iter().map(|name| format!("{name} selects {}", listed(&pods))).collect();

@@ -32,7 +32,7 @@ pub fn refused(context: &Context<'_>) -> Vec<Finding> {
             certainty,
             object("Node", "", node),
             format!(
-                "kubectl refuses to drain {node}: {}",
+                "kubectl says: {}",
                 reasons.iter().map(|(reason, pods)| format!("cannot delete {}: {}", reason.words(), listed(pods))).collect::<Vec<_>>().join("; ")
             ),
         );

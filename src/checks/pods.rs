@@ -84,7 +84,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             severity,
             certainty,
             pod_ref(candidate),
-            format!("draining {node} {}: {name} stays Terminating, as {why}", if certainty == Certainty::Certain { "never ends" } else { "may never end" }),
+            format!("{name} {} Terminating: {why}", if certainty == Certainty::Certain { "stays" } else { "may stay" }),
         );
         item.node = Some(node.to_owned());
         item.evidence = vec![format!("finalizers: {}", candidate.pod.metadata.finalizers.join(", "))];
@@ -104,7 +104,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             Severity::Unsafe,
             Certainty::Certain,
             object("Node", "", node),
-            format!("draining {node} never ends: its kubelet does not answer, so {} never leave", listed(&pods)),
+            format!("the kubelet of {node} does not answer, so {} {} Terminating", listed(&pods), if pods.len() == 1 { "stays" } else { "stay" }),
         );
         item.node = Some(node.to_owned());
         item.evidence = vec!["the node's Ready condition is not True".to_owned()];

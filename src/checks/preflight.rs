@@ -333,13 +333,13 @@ fn agreed(all: &[(DrainOutcome, Paths)]) -> (DrainOutcome, Certainty) {
 
 fn finishing(trace: &Trace<'_>) -> String {
     let removed = trace.cast.candidates.iter().filter(|candidate| trace.cast.removed(candidate)).count();
-    let nodes: Vec<String> = (0..trace.cast.nodes.len()).map(|turn| trace.cast.node_name(turn).to_owned()).collect();
     let rounds = trace.ends.iter().flat_map(|end| &end.old).filter_map(|old| round(*old)).max().unwrap_or(0);
+    let verb = if trace.cast.flags.disable_eviction { "deleted" } else { "evicted" };
     match removed {
-        0 => format!("draining {} finishes: nothing on it is evicted", listed(&nodes)),
-        1 => format!("draining {} finishes: 1 pod is evicted", listed(&nodes)),
-        many if rounds > 1 => format!("draining {} finishes: {many} pods are evicted, in {rounds} rounds", listed(&nodes)),
-        many => format!("draining {} finishes: {many} pods are evicted", listed(&nodes)),
+        0 => format!("nothing is {verb}"),
+        1 => format!("1 pod is {verb}"),
+        many if rounds > 1 => format!("{many} pods are {verb}, in {rounds} rounds"),
+        many => format!("{many} pods are {verb}"),
     }
 }
 

@@ -258,7 +258,7 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
             severity,
             certainty,
             object(configured.kind(), "", &configured.configuration.metadata.name),
-            format!("the drain fails: webhook {} is called for evictions, and nobody answers it", configured.webhook.name),
+            format!("webhook {} is called for evictions, and nobody answers it", configured.webhook.name),
         );
         item.node = Some(trace.cast.node_name(trace.cast.candidates[pods[0]].turn).to_owned());
         item.evidence = vec![format!("evictions refused with 500: {}", listed(&names))];
