@@ -37,6 +37,8 @@ impl Api {
                 .await
                 .expect("a client configuration");
             config.read_timeout = Some(Duration::from_secs(20));
+            // A refusal is what is asked for: the default would hide a 503 by asking again.
+            config.default_retry = false;
             Client::try_from(config).expect("a client")
         });
         Self {
