@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -37,6 +37,8 @@ impl Api {
                 .await
                 .expect("a client configuration");
             config.read_timeout = Some(Duration::from_secs(20));
+            // A refusal is what is asked for: the default would hide a 503 by asking again.
+            config.default_retry = false;
             Client::try_from(config).expect("a client")
         });
         Self {
@@ -75,14 +77,21 @@ impl Api {
         self.call("GET", path, "application/json", None)
     }
 
-    /// The items of a list, from the server's cache; empty if it cannot be had at the moment.
+    /// The items of a list, from the server's cache; asked again for ten seconds before it gives up.
     pub fn list(&self, path: &str) -> Vec<Value> {
-        match self.get(&format!("{path}?resourceVersion=0")) {
-            Ok(mut list) => list["items"]
-                .as_array_mut()
-                .map(std::mem::take)
-                .unwrap_or_default(),
-            Err(_) => Vec::new(),
+        let start = Instant::now();
+        loop {
+            match self.get(&format!("{path}?resourceVersion=0")) {
+                Ok(mut list) => {
+                    let items = list["items"].as_array_mut();
+                    return items.map(std::mem::take).unwrap_or_default();
+                }
+                Err(refusal) => assert!(
+                    start.elapsed() < Duration::from_secs(10),
+                    "cannot list {path}: {refusal:?}"
+                ),
+            }
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
 

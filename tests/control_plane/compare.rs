@@ -248,7 +248,11 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
             }
         }
         let none = Replacements::default();
-        for (workload, predicted) in &replacements {
+        // Only built-in controllers run here: nothing replaces the pods of a custom kind.
+        for (workload, predicted) in replacements
+            .iter()
+            .filter(|(workload, _)| builtin(workload))
+        {
             replaced(
                 workload,
                 predicted,
@@ -257,6 +261,21 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
             );
         }
     }
+}
+
+fn builtin(workload: &str) -> bool {
+    let kinds = [
+        "Pod",
+        "Deployment",
+        "ReplicaSet",
+        "ReplicationController",
+        "StatefulSet",
+        "DaemonSet",
+        "Job",
+    ];
+    kinds
+        .iter()
+        .any(|kind| workload.split('/').next() == Some(kind))
 }
 
 /// From harmless to worst; a possible replacement covers itself and everything before it.

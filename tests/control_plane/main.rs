@@ -38,8 +38,9 @@ fn main() {
         std::process::exit(i32::from(!problems.is_empty()));
     }
     let mut arguments = Arguments::from_args();
-    // A state mostly waits, so two fit on two cores.
-    arguments.test_threads.get_or_insert(2);
+    // A state mostly waits, so two fit on one core; each takes some 600 MB.
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    arguments.test_threads.get_or_insert((2 * cores).min(8));
     let states = state_files().into_iter().map(|file| {
         let name = file
             .file_stem()

@@ -16,17 +16,19 @@ pub fn run_isolated(environment: &[(&str, &Path)]) -> Result<(bool, String), Str
     let log = scratch.path().join("output");
     let file = File::create(&log).map_err(|error| error.to_string())?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new("unshare");
+    // Neither an interrupted test run nor a killed one leaves a cluster behind.
+    let mut command = Command::new("setpriv");
     command
         .args([
+            "--pdeathsig",
+            "KILL",
+            "--",
+            "unshare",
             "--user",
             "--map-root-user",
             "--net",
-            "--pid",
-            "--fork",
-            "--kill-child=KILL",
-            "--",
         ])
+        .args(["--pid", "--fork", "--kill-child=KILL", "--"])
         .arg(program);
     command
         .envs(environment.iter().copied())
@@ -48,7 +50,7 @@ pub fn run_isolated(environment: &[(&str, &Path)]) -> Result<(bool, String), Str
         .stderr(file);
     let mut child = command
         .spawn()
-        .map_err(|error| format!("cannot run unshare ({error}): install util-linux"))?;
+        .map_err(|error| format!("cannot run setpriv and unshare ({error}): install util-linux"))?;
     let start = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {

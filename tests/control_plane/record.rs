@@ -79,30 +79,41 @@ fn noise(item: &Value) -> bool {
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            for field in [
-                "managedFields",
-                "env",
-                "envFrom",
-                "image",
-                "imageID",
-                "caBundle",
+            fields.retain(|field, value| !unread(field, value));
+            // Keys of these are the user's words, whatever they look like.
+            let kept = [
+                "labels",
+                "matchLabels",
+                "selector",
+                "nodeSelector",
                 "annotations",
-                "selfLink",
-                "nodeInfo",
-                "volumeMounts",
-            ] {
-                // Annotations of a mirror pod decide something; all others are the test's own or noise.
-                if field != "annotations"
-                    || !fields
-                        .get(field)
-                        .is_some_and(|value| value.to_string().contains("kubernetes.io/config"))
-                {
-                    fields.remove(field);
-                }
-            }
-            fields.values_mut().for_each(strip);
+            ];
+            fields
+                .iter_mut()
+                .filter(|(field, value)| {
+                    !(kept.contains(&field.as_str()) && value.is_object())
+                        || value.get("matchLabels").is_some()
+                })
+                .for_each(|(_, value)| strip(value));
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
         _ => {}
+    }
+}
+
+/// Fields that no rule reads.
+fn unread(field: &str, value: &Value) -> bool {
+    match field {
+        // Those of a mirror pod decide something; all others are the test's own or noise.
+        "annotations" => !value.to_string().contains("kubernetes.io/config"),
+        "managedFields" | "env" | "envFrom" | "image" | "imageID" | "imagePullPolicy"
+        | "caBundle" | "nodeInfo" | "volumeMounts" => true,
+        "terminationMessagePath"
+        | "terminationMessagePolicy"
+        | "dnsPolicy"
+        | "securityContext"
+        | "lastUpdateTime" => true,
+        "progressDeadlineSeconds" | "revisionHistoryLimit" | "resourceVersion" => true,
+        _ => false,
     }
 }
