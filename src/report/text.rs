@@ -10,9 +10,9 @@ use unicode_width::UnicodeWidthChar;
 /// Whether a terminal would show the character as itself, in a place of its own.
 ///
 /// Controls act on the terminal; marks of direction, joiners and other characters without a width change how their
-/// neighbours look. Separators and a filler that are given a width all the same are named.
+/// neighbours look. Those that are given a width all the same are named.
 pub(super) fn is_plain(character: char) -> bool {
-    !matches!(character, '\u{115f}' | '\u{2028}' | '\u{2029}') && character.width().is_some_and(|width| width > 0)
+    !matches!(character, '\u{115f}' | '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}') && character.width().is_some_and(|width| width > 0)
 }
 
 /// The text with everything that could act on a terminal written as an escape, such as `\u{1b}`; with `ascii` also
