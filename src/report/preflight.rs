@@ -362,7 +362,8 @@ impl Page<'_> {
     fn afterwards(&mut self) -> io::Result<()> {
         let after = &self.doc.after;
         let list = |items: &[String]| match items {
-            [] => "nothing".to_owned(),
+            [] if self.doc.not_assessed.is_empty() => "nothing".to_owned(),
+            [] => "nothing that was read".to_owned(),
             _ if self.wide => items.join(", "),
             _ => some_of(items, 2 * NAMED),
         };
@@ -491,8 +492,6 @@ fn summary(doc: &DrainPreflight) -> String {
     let served = match listed(&kinds) {
         Some(kinds) if lost.iter().all(|row| row.certainty == Certainty::Possible) => format!("{kinds} may stop being served"),
         Some(kinds) => format!("{kinds} {} being served", if lost.len() == 1 { "stops" } else { "stop" }),
-        // What was not read may well stop.
-        None if doc.not_assessed.iter().any(|gap| gap.affects_verdict) => "Nothing that was read stops being served".to_owned(),
         None => "Nothing stops being served".to_owned(),
     };
     let leaders = match doc.leaders.len() {
@@ -505,7 +504,13 @@ fn summary(doc: &DrainPreflight) -> String {
     } else {
         "has to wait for the uncordon"
     };
-    format!("{moves}. {served}. {leaders}. The next node {next}.")
+    // Counts of what was read are no counts where something was not.
+    let known = if doc.not_assessed.is_empty() {
+        ""
+    } else {
+        "As far as it was read: "
+    };
+    format!("{known}{moves}. {served}. {leaders}. The next node {next}.")
 }
 
 /// Where the answer comes from.
@@ -934,6 +939,17 @@ mod tests {
         doc.evictions.clear();
         assert!(shown(&doc, 100, false).contains("No pod is on it."));
         assert!(shown(&doc, 100, true).contains("Nothing is evicted from cp-1."));
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_counted_as_nothing() {
+        let text = shown(&documents::unknown(), usize::MAX, false);
+        assert!(text.contains("As far as it was read: 1 pod goes"), "{text}");
+        assert!(text.contains("Budgets used up: nothing that was read\n"), "{text}");
+        assert!(
+            text.contains("missing right: list poddisruptionbudgets.policy in namespace team-a\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -10,12 +10,9 @@ use unicode_width::UnicodeWidthChar;
 /// Whether a terminal would show the character as itself, in a place of its own.
 ///
 /// Controls act on the terminal; marks of direction, joiners and other characters without a width change how their
-/// neighbours look. The blanks that have a width but show nothing are left out by name.
+/// neighbours look. Those that are given a width all the same are named.
 pub(super) fn is_plain(character: char) -> bool {
-    !matches!(
-        character,
-        '\u{ad}' | '\u{115f}' | '\u{2028}' | '\u{2029}' | '\u{3164}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-    ) && character.width().is_some_and(|width| width > 0)
+    !matches!(character, '\u{115f}' | '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}') && character.width().is_some_and(|width| width > 0)
 }
 
 /// The text with everything that could act on a terminal written as an escape, such as `\u{1b}`; with `ascii` also
@@ -188,7 +185,7 @@ mod tests {
         assert_eq!(harmless("a\u{1b}[2Jb", false), "a\\u{1b}[2Jb");
         assert_eq!(harmless("a\nb\r\tc\0", false), "a\\u{a}b\\u{d}\\u{9}c\\u{0}");
         assert_eq!(harmless("\u{9b}31m\u{7f}", false), "\\u{9b}31m\\u{7f}");
-        for mark in "\u{61c}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202e}\u{2028}\u{2029}\u{2066}\u{2069}\u{feff}\u{ad}\u{3164}\u{fe0f}\u{e0041}".chars() {
+        for mark in "\u{61c}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202e}\u{2028}\u{2029}\u{2066}\u{2069}\u{feff}\u{ad}\u{115f}\u{3164}\u{ffa0}\u{fff9}\u{fffb}\u{fe0f}\u{e0041}".chars() {
             let text = format!("a{mark}b");
             assert_eq!(harmless(&text, false), format!("a\\u{{{:x}}}b", u32::from(mark)));
         }
