@@ -13,12 +13,8 @@ const SOURCE_FIELDS: [&str; 4] = ["source", "cluster", "observedAt", "drainComma
 
 /// The live document, once it is known to equal that of the captured files.
 pub fn run(cluster: &Cluster, drain: &Drain, captured: &Path) -> Result<Value, String> {
-    let live = document(
-        preflight(drain)
-            .arg("--kubeconfig")
-            .arg(&cluster.kubeconfig),
-    )?;
-    let files = document(preflight(drain).arg("-f").arg(captured).arg("--complete"))?;
+    let live = document(&mut preflight(cluster, drain))?;
+    let files = document(preflight(cluster, drain).arg("-f").arg(captured).arg("--complete"))?;
     let (left, right) = (without_source(&live), without_source(&files));
     let differing: Vec<String> = left
         .as_object()
@@ -37,14 +33,17 @@ pub fn run(cluster: &Cluster, drain: &Drain, captured: &Path) -> Result<Value, S
     }
 }
 
-/// The same drain as kubectl's; the preflight assumes two flags that kubectl does not.
-fn preflight(drain: &Drain) -> Command {
+/// The same drain as kubectl's; the preflight assumes two flags that kubectl does not. The connection flags are given
+/// for files too, as the commands that are printed repeat them.
+fn preflight(cluster: &Cluster, drain: &Drain) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"));
     command
         .arg("drain-preflight")
         .args(&drain.nodes)
         .args(&drain.flags)
-        .args(["-o", "json"]);
+        .args(["-o", "json"])
+        .arg("--kubeconfig")
+        .arg(&cluster.kubeconfig);
     for assumed in ["--ignore-daemonsets", "--delete-emptydir-data"] {
         if !drain.flags.iter().any(|flag| flag.starts_with(assumed)) {
             command.arg(format!("{assumed}=false"));
