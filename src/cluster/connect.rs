@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kube::client::{AuthError, ClientBuilder, ConfigExt};
 use kube::config::{
-    AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster, NamedContext,
+    AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError, NamedAuthInfo, NamedCluster, NamedContext,
 };
 use kube::{Client, Config};
 use thiserror::Error;
@@ -100,7 +100,11 @@ pub struct Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Connection").field("context", &self.context).field("server", &self.server).finish_non_exhaustive()
+        formatter
+            .debug_struct("Connection")
+            .field("context", &self.context)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -295,9 +299,7 @@ impl ConnectError {
     /// What to do about it, where we know.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoKubeconfig { .. } => {
-                "set KUBECONFIG or give --kubeconfig FILE; or judge files instead of a cluster with -f".to_owned()
-            }
+            Self::NoKubeconfig { .. } => "set KUBECONFIG or give --kubeconfig FILE; or judge files instead of a cluster with -f".to_owned(),
             Self::ReadKubeconfig { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 "let this user read the file, or name another one with --kubeconfig".to_owned()
             }
@@ -314,7 +316,9 @@ impl ConnectError {
             },
             Self::Settings(_) => return None,
             Self::Material { .. } => "correct the path or the data in the kubeconfig, or fetch the credentials anew".to_owned(),
-            Self::ExecMissing { install: Some(install), .. } => install.clone(),
+            Self::ExecMissing {
+                install: Some(install), ..
+            } => install.clone(),
             Self::ExecMissing { command, install: None } => format!("install {command:?}, or put its directory on PATH"),
             Self::ExecFailed { .. } => "log in again with the cloud's own command; `kubectl get nodes` fails in the same way".to_owned(),
             Self::Proxy { message, .. } if message.contains("authorization required") => {
@@ -338,14 +342,18 @@ impl ConnectError {
                 TlsFailure::WrongName => "use an address that the certificate names, or give one with --tls-server-name".to_owned(),
                 TlsFailure::Expired => "check this machine's clock; else renew the API server's certificate".to_owned(),
                 TlsFailure::NotTls => "the port does not speak TLS: check the port, or use http:// if that is meant".to_owned(),
-                TlsFailure::ClientCertificate => "fetch the kubeconfig anew: its client certificate is missing, expired or of another cluster".to_owned(),
+                TlsFailure::ClientCertificate => {
+                    "fetch the kubeconfig anew: its client certificate is missing, expired or of another cluster".to_owned()
+                }
                 TlsFailure::Other => return None,
             },
             Self::Unauthorized { credential, .. } => match credential {
                 Credential::None => "the kubeconfig gives no credential for this cluster: check its user, or give --token".to_owned(),
                 Credential::Token => "the token has expired or is of another cluster: get a new one".to_owned(),
                 Credential::TokenFile(path) => format!("the token in {path} has expired or is of another cluster: get a new one"),
-                Credential::Certificate => "the client certificate is of another cluster or was signed by an old authority: fetch the kubeconfig anew".to_owned(),
+                Credential::Certificate => {
+                    "the client certificate is of another cluster or was signed by an old authority: fetch the kubeconfig anew".to_owned()
+                }
                 Credential::Exec(command) => format!("log in again for {command:?}; the server refused what it printed"),
                 Credential::Provider(name) => format!("log in again for the auth provider {name:?}"),
                 Credential::Password => "API servers stopped taking passwords in 1.19: fetch the kubeconfig anew".to_owned(),
@@ -354,7 +362,9 @@ impl ConnectError {
             Self::NotKubernetes { message, .. } if message.contains("HTTP request to an HTTPS server") => {
                 "the port speaks TLS: use https://".to_owned()
             }
-            Self::NotKubernetes { .. } => "check the address: a login page, a load balancer or another service may be in its place".to_owned(),
+            Self::NotKubernetes { .. } => {
+                "check the address: a login page, a load balancer or another service may be in its place".to_owned()
+            }
         })
     }
 }
@@ -394,7 +404,9 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// Text of a server or a plugin on one line, cut to a length that a person reads.
 pub(crate) fn shown(text: &str) -> String {
-    let mut words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut words = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty());
     let mut line = words.next().unwrap_or_default().to_owned();
     for word in words {
         line.push(' ');
@@ -433,7 +445,11 @@ impl Connection {
     /// # Errors
     /// Everything that keeps kubectl from its first request: see [`ConnectError`].
     pub async fn open(flags: &ConnectionFlags, environment: &Environment) -> Result<Self, ConnectError> {
-        let Resolved { context, mut cluster, user } = resolve(flags, environment)?;
+        let Resolved {
+            context,
+            mut cluster,
+            user,
+        } = resolve(flags, environment)?;
         let server = cluster.server.clone().unwrap_or_default();
         let proxy = match cluster.proxy_url.take().filter(|url| !url.is_empty()) {
             Some(url) => Some(url),
@@ -460,11 +476,23 @@ impl Connection {
         let exec = user.exec.clone();
         let name = "cluster".to_owned();
         let kubeconfig = Kubeconfig {
-            clusters: vec![NamedCluster { name: name.clone(), cluster: Some(cluster), ..NamedCluster::default() }],
-            auth_infos: vec![NamedAuthInfo { name: name.clone(), auth_info: Some(user), ..NamedAuthInfo::default() }],
+            clusters: vec![NamedCluster {
+                name: name.clone(),
+                cluster: Some(cluster),
+                ..NamedCluster::default()
+            }],
+            auth_infos: vec![NamedAuthInfo {
+                name: name.clone(),
+                auth_info: Some(user),
+                ..NamedAuthInfo::default()
+            }],
             contexts: vec![NamedContext {
                 name: name.clone(),
-                context: Some(Context { cluster: name.clone(), user: Some(name.clone()), ..Context::default() }),
+                context: Some(Context {
+                    cluster: name.clone(),
+                    user: Some(name.clone()),
+                    ..Context::default()
+                }),
                 ..NamedContext::default()
             }],
             current_context: Some(name),
@@ -478,7 +506,12 @@ impl Connection {
         config.proxy_url = proxy;
         // The reader retries by itself, so that it can tell what happened, and limits each request as a whole.
         config.default_retry = false;
-        config.connect_timeout = Some(flags.request_timeout.0.map_or(CONNECT_TIMEOUT, |timeout| timeout.min(CONNECT_TIMEOUT)));
+        config.connect_timeout = Some(
+            flags
+                .request_timeout
+                .0
+                .map_or(CONNECT_TIMEOUT, |timeout| timeout.min(CONNECT_TIMEOUT)),
+        );
         if config.cluster_url.scheme_str() == Some("http") {
             // Without TLS there is nothing to verify; machines without certificates of any authority exist.
             config.root_cert = Some(Vec::new());
@@ -505,7 +538,14 @@ impl Connection {
         } else {
             Client::try_from(config).map_err(client_error)?
         };
-        Ok(Self { client, context, server: server_shown, timeout: flags.request_timeout.0, credential, proxy: proxy_shown })
+        Ok(Self {
+            client,
+            context,
+            server: server_shown,
+            timeout: flags.request_timeout.0,
+            credential,
+            proxy: proxy_shown,
+        })
     }
 
     /// What a failure to get an answer means.
@@ -519,31 +559,48 @@ impl Connection {
             };
             return auth_error(auth, command, None);
         }
-        let io = chain.iter().filter_map(|error| error.downcast_ref::<std::io::Error>()).map(std::io::Error::kind).last();
+        let io = chain
+            .iter()
+            .filter_map(|error| error.downcast_ref::<std::io::Error>())
+            .map(std::io::Error::kind)
+            .next_back();
         let text = chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(": ");
         let last = shown(&chain.last().map(ToString::to_string).unwrap_or_default());
         let server = self.server.clone();
         let has = |part: &str| text.contains(part);
 
         if let Some(proxy) = &self.proxy
-            && (has("tunnel error") || has("SOCKS") || has("socks") || io == Some(std::io::ErrorKind::ConnectionRefused) || has("dns error"))
+            && (has("tunnel error")
+                || has("SOCKS")
+                || has("socks")
+                || io == Some(std::io::ErrorKind::ConnectionRefused)
+                || has("dns error"))
         {
             let message = match last.as_str() {
                 "tunnel error: unsuccessful" => "the proxy refused to connect to the server".to_owned(),
                 _ if last.ends_with("failed to create underlying connection") => "the proxy cannot be reached".to_owned(),
                 _ => last,
             };
-            return ConnectError::Proxy { server, proxy: proxy.clone(), message };
+            return ConnectError::Proxy {
+                server,
+                proxy: proxy.clone(),
+                message,
+            };
         }
         // A rebuilt cluster's authority has the old one's name and another key: a bad signature.
         let tls = if ["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"].into_iter().any(has) {
-            Some((TlsFailure::UnknownAuthority, "its certificate is signed by an unknown authority".to_owned()))
+            Some((
+                TlsFailure::UnknownAuthority,
+                "its certificate is signed by an unknown authority".to_owned(),
+            ))
         } else if has("not valid for name") {
             Some((TlsFailure::WrongName, tail(&text, "certificate not valid for name")))
         } else if has("certificate expired") || has("certificate not valid yet") {
             Some((TlsFailure::Expired, tail(&text, "certificate ")))
         } else if has("corrupt message") || has("InvalidContentType") {
             Some((TlsFailure::NotTls, "the answer is not TLS".to_owned()))
+        } else if has("handshake eof") {
+            Some((TlsFailure::NotTls, "the other side hung up during the TLS handshake".to_owned()))
         } else if has("received fatal alert") {
             Some((TlsFailure::ClientCertificate, tail(&text, "received fatal alert")))
         } else if has("peer certificate") || has("handshake") || has("peer is incompatible") {
@@ -565,7 +622,11 @@ impl Connection {
 
     /// That the server gave no whole answer within the limit.
     pub(crate) fn timeout_error(&self, limit: Duration) -> ConnectError {
-        ConnectError::Unreachable { server: self.server.clone(), how: Unreachable::Timeout, message: format!("no answer within {limit:?}") }
+        ConnectError::Unreachable {
+            server: self.server.clone(),
+            how: Unreachable::Timeout,
+            message: format!("no answer within {limit:?}"),
+        }
     }
 }
 
@@ -594,18 +655,29 @@ fn credential(user: &AuthInfo) -> Credential {
 }
 
 fn kubeconfig_error(error: KubeconfigError, proxy_error: &impl Fn(String) -> ConnectError) -> ConnectError {
-    let material = |what, message: String| ConnectError::Material { what, message: shown(&message) };
+    let material = |what, message: String| ConnectError::Material {
+        what,
+        message: shown(&message),
+    };
     match error {
-        KubeconfigError::LoadCertificateAuthority(error) => material("the certificate authority", error.to_string()),
+        KubeconfigError::LoadCertificateAuthority(error) => material("the certificate authority", load_error(&error)),
         KubeconfigError::ParseCertificates(error) => material("the certificate authority", error.to_string()),
-        KubeconfigError::LoadClientCertificate(error) => material("the client certificate", error.to_string()),
-        KubeconfigError::LoadClientKey(error) => material("the client certificate's key", error.to_string()),
+        KubeconfigError::LoadClientCertificate(error) => material("the client certificate", load_error(&error)),
+        KubeconfigError::LoadClientKey(error) => material("the client certificate's key", load_error(&error)),
         KubeconfigError::ParseClusterUrl(error) => ConnectError::Settings(format!("the API server's URL is invalid: {error}")),
         error @ (KubeconfigError::ParseProxyUrl(_) | KubeconfigError::ParseNoProxy(_)) => {
             let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
             proxy_error(format!("{error}{reason}"))
         }
         error => ConnectError::Settings(shown(&error.to_string())),
+    }
+}
+
+fn load_error(error: &LoadDataError) -> String {
+    match error {
+        LoadDataError::ReadFile(error, path) => format!("{}: {error}", path.display()),
+        LoadDataError::DecodeBase64(error) => format!("its data is not base64: {error}"),
+        LoadDataError::NoBase64DataOrFile => "the certificate and its key must both be given".to_owned(),
     }
 }
 
@@ -618,31 +690,55 @@ fn client_error(
     match error {
         kube::Error::Auth(error) => auth_error(&error, command, exec.and_then(|exec| exec.install_hint.as_deref())),
         kube::Error::InferKubeconfig(error) => kubeconfig_error(error, proxy_error),
-        kube::Error::RustlsTls(error) => ConnectError::Material { what: "the TLS settings", message: shown(&error.to_string()) },
+        kube::Error::RustlsTls(error) => ConnectError::Material {
+            what: "the TLS settings",
+            message: shown(&error.to_string()),
+        },
         error => ConnectError::Settings(shown(&error.to_string())),
     }
 }
 
 fn auth_error(error: &AuthError, command: String, install: Option<&str>) -> ConnectError {
     match error {
-        AuthError::AuthExecStart(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            ConnectError::ExecMissing { command, install: install.map(shown) }
-        }
-        AuthError::AuthExecStart(error) => ConnectError::ExecFailed { command, message: shown(&error.to_string()) },
+        AuthError::AuthExecStart(error) if error.kind() == std::io::ErrorKind::NotFound => ConnectError::ExecMissing {
+            command,
+            install: install.map(shown),
+        },
+        AuthError::AuthExecStart(error) => ConnectError::ExecFailed {
+            command,
+            message: shown(&error.to_string()),
+        },
         // Never the command line, which is full of the environment.
         AuthError::AuthExecRun { out, .. } => {
             let said = shown(&String::from_utf8_lossy(&out.stderr));
-            let message = if said.is_empty() { out.status.to_string() } else { format!("{}: {said}", out.status) };
+            let message = if said.is_empty() {
+                out.status.to_string()
+            } else {
+                format!("{}: {said}", out.status)
+            };
             ConnectError::ExecFailed { command, message }
         }
         // Never what it printed, which may be a credential.
-        AuthError::AuthExecParse(_) => ConnectError::ExecFailed { command, message: "it did not print an ExecCredential".to_owned() },
-        AuthError::ExecPluginFailed => ConnectError::ExecFailed { command, message: "it printed no credential".to_owned() },
-        AuthError::ReadTokenFile(error, path) => {
-            ConnectError::Material { what: "the token", message: format!("{}: {error}", path.display()) }
-        }
-        error if command.is_empty() => ConnectError::Material { what: "the credential", message: shown(&error.to_string()) },
-        error => ConnectError::ExecFailed { command, message: shown(&error.to_string()) },
+        AuthError::AuthExecParse(_) => ConnectError::ExecFailed {
+            command,
+            message: "it did not print an ExecCredential".to_owned(),
+        },
+        AuthError::ExecPluginFailed => ConnectError::ExecFailed {
+            command,
+            message: "it printed no credential".to_owned(),
+        },
+        AuthError::ReadTokenFile(error, path) => ConnectError::Material {
+            what: "the token",
+            message: format!("{}: {error}", path.display()),
+        },
+        error if command.is_empty() => ConnectError::Material {
+            what: "the credential",
+            message: shown(&error.to_string()),
+        },
+        error => ConnectError::ExecFailed {
+            command,
+            message: shown(&error.to_string()),
+        },
     }
 }
 
@@ -658,9 +754,11 @@ fn load(flags: &ConnectionFlags, environment: &Environment) -> Result<(Kubeconfi
     for path in paths {
         match read(&path) {
             Ok(file) => {
-                merged = merged
-                    .merge(file)
-                    .map_err(|error| ConnectError::BrokenKubeconfig { path: path.clone(), line: None, message: error.to_string() })?;
+                merged = merged.merge(file).map_err(|error| ConnectError::BrokenKubeconfig {
+                    path: path.clone(),
+                    line: None,
+                    message: error.to_string(),
+                })?;
                 looked.push((path, true));
             }
             // kubectl passes over files of the list that are not there, and insists on the one that it was told.
@@ -684,7 +782,11 @@ fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
             line: error.location().map(|location| (location.line(), location.column())),
             message: shown(&error.without_snippet().to_string()),
         },
-        error => ConnectError::BrokenKubeconfig { path: path.to_owned(), line: None, message: shown(&error.to_string()) },
+        error => ConnectError::BrokenKubeconfig {
+            path: path.to_owned(),
+            line: None,
+            message: shown(&error.to_string()),
+        },
     })?;
     // Nothing reads them, and kube refuses to merge files that differ in them.
     (file.kind, file.api_version) = (None, None);
@@ -706,7 +808,13 @@ fn in_cluster(environment: &Environment) -> Option<(Cluster, AuthInfo)> {
         certificate_authority: authority.is_file().then(|| authority.to_string_lossy().into_owned()),
         ..Cluster::default()
     };
-    Some((cluster, AuthInfo { token_file: Some(token.to_string_lossy().into_owned()), ..AuthInfo::default() }))
+    Some((
+        cluster,
+        AuthInfo {
+            token_file: Some(token.to_string_lossy().into_owned()),
+            ..AuthInfo::default()
+        },
+    ))
 }
 
 fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolved, ConnectError> {
@@ -715,6 +823,16 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
     let clusters = || kubeconfig.clusters.iter().map(|named| named.name.clone()).collect::<Vec<_>>();
     let users = || kubeconfig.auth_infos.iter().map(|named| named.name.clone()).collect::<Vec<_>>();
     let given = |flag: &Option<String>| flag.clone().filter(|value| !value.is_empty());
+    let nothing = || ConnectError::NoKubeconfig {
+        looked: looked.iter().map(|(path, _)| path.display().to_string()).collect(),
+    };
+    if [&flags.context, &flags.cluster, &flags.user]
+        .into_iter()
+        .any(|flag| given(flag).is_some())
+        && !looked.iter().any(|(_, found)| *found)
+    {
+        return Err(nothing());
+    }
 
     let asked = given(&flags.context);
     let mut context_name = asked.clone().or_else(|| kubeconfig.current_context.clone());
@@ -735,7 +853,11 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
 
     let asked = given(&flags.cluster);
     let cluster_name = asked.clone().unwrap_or(context.cluster);
-    let cluster = kubeconfig.clusters.iter().find(|named| named.name == cluster_name).and_then(|named| named.cluster.clone());
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|named| named.name == cluster_name)
+        .and_then(|named| named.cluster.clone());
     if cluster.is_none() && !cluster_name.is_empty() && (asked.is_some() || flags.server.is_none()) {
         return Err(ConnectError::UnknownName {
             what: Entry::Cluster,
@@ -746,9 +868,18 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
     }
     let asked = given(&flags.user);
     let user_name = asked.clone().or(context.user).unwrap_or_default();
-    let user = kubeconfig.auth_infos.iter().find(|named| named.name == user_name).and_then(|named| named.auth_info.clone());
+    let user = kubeconfig
+        .auth_infos
+        .iter()
+        .find(|named| named.name == user_name)
+        .and_then(|named| named.auth_info.clone());
     if user.is_none() && asked.is_some() {
-        return Err(ConnectError::UnknownName { what: Entry::User, name: user_name, known: users(), asked: true });
+        return Err(ConnectError::UnknownName {
+            what: Entry::User,
+            name: user_name,
+            known: users(),
+            asked: true,
+        });
     }
     // A user that a context names and no file has is no credential, as in client-go.
     let (mut cluster, mut user) = (cluster.unwrap_or_default(), user.unwrap_or_default());
@@ -762,13 +893,19 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
                 found
             }
             None if context_name.is_some() || !cluster_name.is_empty() => {
-                return Err(ConnectError::Settings(format!("the kubeconfig's cluster {cluster_name:?} names no server")));
+                return Err(ConnectError::Settings(format!(
+                    "the kubeconfig's cluster {cluster_name:?} names no server"
+                )));
             }
             None if kubeconfig.contexts.is_empty() && kubeconfig.clusters.is_empty() => {
-                return Err(ConnectError::NoKubeconfig { looked: looked.iter().map(|(path, _)| path.display().to_string()).collect() });
+                return Err(nothing());
             }
             None => {
-                let files = looked.iter().filter(|(_, found)| *found).map(|(path, _)| path.display().to_string()).collect();
+                let files = looked
+                    .iter()
+                    .filter(|(_, found)| *found)
+                    .map(|(path, _)| path.display().to_string())
+                    .collect();
                 return Err(ConnectError::NoCurrentContext { files, known: contexts() });
             }
         };
@@ -795,13 +932,15 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
     let has_authority = cluster.certificate_authority.is_some() || cluster.certificate_authority_data.is_some();
     let insecure = cluster.insecure_skip_tls_verify == Some(true);
     if insecure && has_authority {
-        return Err(ConnectError::Settings("a certificate authority cannot be given together with insecure-skip-tls-verify".to_owned()));
+        return Err(ConnectError::Settings(
+            "a certificate authority cannot be given together with insecure-skip-tls-verify".to_owned(),
+        ));
     }
 
     if let Some(token) = given(&flags.token) {
         // As in client-go, a token beats what else would make one.
         (user.username, user.password, user.token_file, user.exec, user.auth_provider) = (None, None, None, None, None);
-        user.token = serde_json::from_value::<AuthInfo>(serde_json::json!({ "token": token })).unwrap_or_default().token;
+        set_token(&mut user, &token);
     }
     if flags.client_certificate.is_some() {
         (user.client_certificate, user.client_certificate_data) = (flags.client_certificate.clone(), None);
@@ -811,7 +950,12 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
     }
     if let Some(name) = given(&flags.as_user) {
         // The groups and the UID belong to the user of the kubeconfig's own impersonation, not to this one.
-        (user.impersonate, user.impersonate_uid, user.impersonate_groups, user.impersonate_user_extra) = (Some(name), None, None, None);
+        (
+            user.impersonate,
+            user.impersonate_uid,
+            user.impersonate_groups,
+            user.impersonate_user_extra,
+        ) = (Some(name), None, None, None);
     }
     if flags.as_uid.is_some() {
         user.impersonate_uid = given(&flags.as_uid);
@@ -820,18 +964,25 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
         user.impersonate_groups = Some(flags.as_group.clone());
     }
     if user.impersonate.is_none() && (user.impersonate_uid.is_some() || user.impersonate_groups.is_some()) {
-        return Err(ConnectError::Settings("--as-group and --as-uid need --as: whom to impersonate".to_owned()));
+        return Err(ConnectError::Settings(
+            "--as-group and --as-uid need --as: whom to impersonate".to_owned(),
+        ));
     }
 
     let has_certificate = user.client_certificate.is_some() || user.client_certificate_data.is_some();
     let server = cluster.server.unwrap_or_default();
     let server = match server.split_once("://") {
         Some(("http" | "https", _)) => server,
-        Some((scheme, _)) => return Err(ConnectError::Settings(format!("the API server's URL must begin with https://, not {scheme}://"))),
+        Some((scheme, _)) => {
+            return Err(ConnectError::Settings(format!(
+                "the API server's URL must begin with https://, not {scheme}://"
+            )));
+        }
         // `k8s.io/client-go/rest/url_utils.go`
         None if has_authority || insecure || has_certificate => format!("https://{server}"),
         None => format!("http://{server}"),
     };
+    check_address(&server)?;
     if server.starts_with("http://") {
         // As kubectl, which sends no credential in the clear.
         user = AuthInfo {
@@ -845,20 +996,87 @@ fn resolve(flags: &ConnectionFlags, environment: &Environment) -> Result<Resolve
         cluster.certificate_authority_data = None;
     }
     cluster.server = Some(server);
-    Ok(Resolved { context: context_name, cluster, user })
+    check_token(&mut user)?;
+    Ok(Resolved {
+        context: context_name,
+        cluster,
+        user,
+    })
+}
+
+/// Makes sure that an address means what it says: of a port that is none, http would make the default one.
+fn check_address(server: &str) -> Result<(), ConnectError> {
+    let invalid = |why: String| {
+        ConnectError::Settings(format!("the API server's URL {:?} is invalid: {why}", without_password(server)))
+    };
+    let uri: http::Uri = server.parse().map_err(|error: http::uri::InvalidUri| invalid(error.to_string()))?;
+    let authority = uri.authority().filter(|authority| !authority.host().is_empty());
+    let authority = authority.ok_or_else(|| invalid("it names no host".to_owned()))?.as_str();
+    match authority.rsplit_once(':') {
+        Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() && port.parse::<u16>().is_err() => {
+            Err(invalid(format!("there is no port {port}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bearer token of a user, if it is written there.
+fn token(user: &AuthInfo) -> Option<String> {
+    let fields = serde_json::to_value(user).ok()?;
+    fields["token"].as_str().map(str::to_owned)
+}
+
+fn set_token(user: &mut AuthInfo, token: &str) {
+    user.token = serde_json::from_value::<AuthInfo>(serde_json::json!({ "token": token }))
+        .unwrap_or_default()
+        .token;
+}
+
+/// Makes sure that the token can be sent.
+fn check_token(user: &mut AuthInfo) -> Result<(), ConnectError> {
+    let material = |message: String| ConnectError::Material {
+        what: "the token",
+        message,
+    };
+    let mut written = token(user).filter(|token| !token.is_empty());
+    if written.is_none() {
+        user.token = None;
+        if let Some(path) = user.token_file.as_ref().filter(|path| !path.is_empty()) {
+            // client-go drops the line break at its end, kube sends the file as it is.
+            let text = std::fs::read_to_string(path).map_err(|error| material(format!("{path}: {error}")))?;
+            let trimmed = text.trim();
+            if trimmed.len() < text.len() {
+                set_token(user, trimmed);
+                written = Some(trimmed.to_owned());
+            }
+        }
+    }
+    match written {
+        // kube would panic.
+        Some(token) if http::HeaderValue::try_from(&token).is_err() => Err(material(
+            "it holds a line break or another character that cannot be sent".to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The proxy that the environment names for a server, as Go's `golang.org/x/net/http/httpproxy` picks it.
 fn environment_proxy(server: &str, environment: &Environment) -> Option<String> {
     let uri: http::Uri = server.parse().ok()?;
     let secure = uri.scheme_str() == Some("https");
-    let proxy = if secure { environment.https_proxy.clone() } else { environment.http_proxy.clone() }?;
+    let proxy = if secure {
+        environment.https_proxy.clone()
+    } else {
+        environment.http_proxy.clone()
+    }?;
     let host = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
     let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let address: Option<IpAddr> = host.parse().ok();
     let local = host == "localhost" || address.is_some_and(|address| address.is_loopback());
     let exempt = environment.no_proxy.as_deref().is_some_and(|list| {
-        list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| exempts(&entry, &host, port, address))
+        list.split(',')
+            .map(|entry| entry.trim().to_ascii_lowercase())
+            .any(|entry| exempts(&entry, &host, port, address))
     });
     if local || exempt {
         return None;

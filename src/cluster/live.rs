@@ -64,7 +64,10 @@ struct Patience {
     longest: Duration,
 }
 
-const PATIENCE: Patience = Patience { first: Duration::from_millis(500), longest: Duration::from_secs(10) };
+const PATIENCE: Patience = Patience {
+    first: Duration::from_millis(500),
+    longest: Duration::from_secs(10),
+};
 
 /// Why a list was not read.
 #[derive(Debug)]
@@ -129,9 +132,7 @@ impl Fault {
             Self::Cut(_) => Some(backoff),
             // A first connection that fails is told at once; a later one may have met a restarting server.
             Self::Connect(ConnectError::Unreachable { .. }) if reached => Some(backoff),
-            Self::Refused(Refusal { status, retry_after, .. })
-                if *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
-            {
+            Self::Refused(Refusal { status, retry_after, .. }) if *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
                 Some(retry_after.map_or(backoff, |asked| asked.min(patience.longest)))
             }
             _ => None,
@@ -140,7 +141,11 @@ impl Fault {
 
     fn reason(&self) -> Reason {
         match self {
-            Self::Refused(Refusal { status: StatusCode::FORBIDDEN, genuine: true, .. }) => Reason::Forbidden,
+            Self::Refused(Refusal {
+                status: StatusCode::FORBIDDEN,
+                genuine: true,
+                ..
+            }) => Reason::Forbidden,
             Self::Refused(Refusal { status, message, .. }) => Reason::Failed(format!("the server answers {status}: {message}")),
             Self::Connect(error) => Reason::Failed(error.to_string()),
             Self::Silent(limit) => Reason::Failed(format!("no whole answer within {limit:?} (--request-timeout)")),
@@ -211,11 +216,17 @@ impl Reader {
             git_version: String,
         }
         match self.patiently("/version", Document::<Version>::default).await {
-            Ok(version) => Ok(Some(ServerVersion { git_version: shown(&version.git_version) })),
+            Ok(version) => Ok(Some(ServerVersion {
+                git_version: shown(&version.git_version),
+            })),
             Err(Fault::Refused(refusal)) if refusal.status.is_client_error() => Ok(None),
+            Err(Fault::Connect(ConnectError::Impersonation { .. })) => Ok(None),
             Err(Fault::Connect(error)) => Err(error),
             Err(Fault::Silent(limit)) => Err(self.connection.timeout_error(limit)),
-            Err(Fault::Garbage(message)) => Err(ConnectError::NotKubernetes { server: self.connection.server.clone(), message }),
+            Err(Fault::Garbage(message)) => Err(ConnectError::NotKubernetes {
+                server: self.connection.server.clone(),
+                message,
+            }),
             Err(fault @ (Fault::Cut(_) | Fault::Refused(_))) => Err(ConnectError::Unreachable {
                 server: self.connection.server.clone(),
                 how: Unreachable::Other,
@@ -234,12 +245,24 @@ impl Reader {
     pub async fn read(&self, wanted: &[(Kind, Scope)], into: &mut Snapshot) -> Result<(), ConnectError> {
         // In the order asked for, so that of an object read twice always the same one stays.
         let mut lists = futures::stream::iter(wanted.iter().map(|part| self.part(part))).buffered(SIDE_BY_SIDE);
+        let mut refused = None;
         while let Some((kind, scope, outcome)) = lists.next().await {
             match outcome {
                 Ok(list) => into.objects.absorb(list),
                 Err(ListError::NotRead(missing)) => into.objects.cover(kind, scope, Err(missing)),
+                // The right to impersonate may hold for some lists and not for others.
+                Err(ListError::Connect(error @ ConnectError::Impersonation { .. })) => {
+                    let reason = Reason::Failed(error.to_string());
+                    into.objects.cover(kind, scope.clone(), Err(NotRead { kind, scope, reason }));
+                    refused = Some(error);
+                }
                 Err(ListError::Connect(error)) => return Err(error),
             }
+        }
+        if let Some(error) = refused
+            && !self.reached()
+        {
+            return Err(error);
         }
         into.objects.settle();
         if into.observed_at.is_none() {
@@ -266,7 +289,11 @@ impl Reader {
             if !self.reached() {
                 return Err(ListError::Connect(error));
             }
-            return Err(ListError::NotRead(NotRead { kind, scope: scope.clone(), reason: Reason::Failed(error.to_string()) }));
+            return Err(ListError::NotRead(NotRead {
+                kind,
+                scope: scope.clone(),
+                reason: Reason::Failed(error.to_string()),
+            }));
         }
         if let Fault::Silent(limit) = fault
             && !self.reached()
@@ -286,7 +313,11 @@ impl Reader {
             },
             _ => fault.reason(),
         };
-        Err(ListError::NotRead(NotRead { kind, scope: scope.clone(), reason }))
+        Err(ListError::NotRead(NotRead {
+            kind,
+            scope: scope.clone(),
+            reason,
+        }))
     }
 
     /// Whether a 404 means that there is nothing of a kind: only if the server lists its API groups, and this one is
@@ -311,14 +342,23 @@ impl Reader {
         if REQUIRED_GROUPS.contains(&info.group) {
             return Err(failed());
         }
-        let groups = self.patiently("/apis", Document::<Groups>::default).await.ok().filter(|answer| answer.kind == "APIGroupList");
+        let groups = self
+            .patiently("/apis", Document::<Groups>::default)
+            .await
+            .ok()
+            .filter(|answer| answer.kind == "APIGroupList");
         let group = groups.ok_or_else(failed)?.groups.into_iter().find(|group| group.name == info.group);
         match group {
             None => Ok(()),
             Some(group) if group.versions.iter().any(|version| version.version == info.version) => Err(failed()),
             Some(group) => {
                 let versions: Vec<String> = group.versions.iter().map(|version| shown(&version.version)).collect();
-                Err(format!("the server has {} as {}, not as {}", info.group, versions.join(", "), info.version))
+                Err(format!(
+                    "the server has {} as {}, not as {}",
+                    info.group,
+                    versions.join(", "),
+                    info.version
+                ))
             }
         }
     }
@@ -332,7 +372,11 @@ impl Reader {
             let mut token = String::new();
             let mut empty = 0;
             for _ in 0..MAX_PAGES {
-                let path = if token.is_empty() { base.clone() } else { format!("{base}&continue={}", encode(&token)) };
+                let path = if token.is_empty() {
+                    base.clone()
+                } else {
+                    format!("{base}&continue={}", encode(&token))
+                };
                 let page = match self.patiently(&path, || ListDecoder::new(kind)).await {
                     Ok(page) => page,
                     // The server offers a token to go on with what is there now. Objects that moved between the
@@ -356,13 +400,17 @@ impl Reader {
                         return Ok(list);
                     }
                     Some(next) if next == token => {
-                        return Err(Fault::Garbage("the server repeats a continue token, so the list would never end".to_owned()));
+                        return Err(Fault::Garbage(
+                            "the server repeats a continue token, so the list would never end".to_owned(),
+                        ));
                     }
                     Some(next) => token = next,
                 }
                 empty = if page.count == 0 { empty + 1 } else { 0 };
                 if empty == MAX_EMPTY_PAGES {
-                    return Err(Fault::Garbage(format!("the server sends empty pages without end ({empty} in a row)")));
+                    return Err(Fault::Garbage(format!(
+                        "the server sends empty pages without end ({empty} in a row)"
+                    )));
                 }
             }
             return Err(Fault::Garbage(format!("the list does not end after {MAX_PAGES} pages")));
@@ -410,8 +458,12 @@ impl Reader {
             .header(header::ACCEPT, "application/json")
             .body(Body::empty())
             .map_err(|error| Fault::Garbage(format!("cannot ask for {path}: {error}")))?;
-        let response =
-            self.connection.client.send(request).await.map_err(|error| Fault::Connect(self.connection.transport_error(&error)))?;
+        let response = self
+            .connection
+            .client
+            .send(request)
+            .await
+            .map_err(|error| Fault::Connect(self.connection.transport_error(&error)))?;
         let status = response.status();
         seen.0 = Some(status);
         if let Some(date) = http_date(response.headers()) {
@@ -422,7 +474,10 @@ impl Reader {
             return Err(self.refusal(status, &head.headers, &mut body, &mut seen.1).await);
         }
         if !is_json(&head.headers) {
-            let sent = head.headers.get(header::CONTENT_TYPE).map_or_else(|| "no content type".into(), |value| String::from_utf8_lossy(value.as_bytes()));
+            let sent = head
+                .headers
+                .get(header::CONTENT_TYPE)
+                .map_or_else(|| "no content type".into(), |value| String::from_utf8_lossy(value.as_bytes()));
             let message = format!("it answers {} instead of JSON", shown(&sent));
             return Err(self.stranger(message));
         }
@@ -459,16 +514,27 @@ impl Reader {
                 break;
             }
         }
-        let genuine = serde_json::from_slice::<Status>(&text).ok().filter(|answer| answer.kind == "Status");
-        let named = genuine.as_ref().and_then(|answer| answer.details.as_ref()?.name.as_ref()).is_some_and(|name| !name.is_empty());
+        let genuine = serde_json::from_slice::<Status>(&text)
+            .ok()
+            .filter(|answer| answer.kind == "Status");
+        let named = genuine
+            .as_ref()
+            .and_then(|answer| answer.details.as_ref()?.name.as_ref())
+            .is_some_and(|name| !name.is_empty());
         let message = match &genuine {
-            Some(Status { message: Some(message), .. }) => shown(message),
+            Some(Status {
+                message: Some(message), ..
+            }) => shown(message),
             _ if text.is_empty() => "nothing more".to_owned(),
             _ => shown(&String::from_utf8_lossy(&text)),
         };
         let server = || self.connection.server.clone();
         if status == StatusCode::UNAUTHORIZED {
-            return Fault::Connect(ConnectError::Unauthorized { server: server(), credential: self.connection.credential.clone(), message });
+            return Fault::Connect(ConnectError::Unauthorized {
+                server: server(),
+                credential: self.connection.credential.clone(),
+                message,
+            });
         }
         if status == StatusCode::FORBIDDEN && genuine.is_some() && message.contains("cannot impersonate") {
             return Fault::Connect(ConnectError::Impersonation { server: server(), message });
@@ -483,7 +549,13 @@ impl Reader {
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
-        Fault::Refused(Refusal { status, message, genuine: genuine.is_some(), named, retry_after })
+        Fault::Refused(Refusal {
+            status,
+            message,
+            genuine: genuine.is_some(),
+            named,
+            retry_after,
+        })
     }
 
     /// That something other than an API server answers: fatal at first, a failed list later.
@@ -491,7 +563,10 @@ impl Reader {
         if self.reached() {
             Fault::Garbage(message)
         } else {
-            Fault::Connect(ConnectError::NotKubernetes { server: self.connection.server.clone(), message })
+            Fault::Connect(ConnectError::NotKubernetes {
+                server: self.connection.server.clone(),
+                message,
+            })
         }
     }
 
@@ -529,12 +604,24 @@ fn encode(text: &str) -> String {
         }
     }
     // A namespace cannot be a way up the path.
-    if encoded.bytes().all(|byte| byte == b'.') { encoded.replace('.', "%2E") } else { encoded }
+    if encoded.bytes().all(|byte| byte == b'.') {
+        encoded.replace('.', "%2E")
+    } else {
+        encoded
+    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    let media = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    media
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .eq_ignore_ascii_case("application/json")
 }
 
 fn http_date(headers: &HeaderMap) -> Option<Timestamp> {
@@ -567,7 +654,10 @@ struct Document<T> {
 
 impl<T> Default for Document<T> {
     fn default() -> Self {
-        Self { text: Vec::new(), output: std::marker::PhantomData }
+        Self {
+            text: Vec::new(),
+            output: std::marker::PhantomData,
+        }
     }
 }
 
@@ -576,12 +666,20 @@ impl<T: for<'de> Deserialize<'de>> Receiver for Document<T> {
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.text.extend_from_slice(bytes);
-        if self.text.len() > MAX_DOCUMENT { Err("its answer is too long".to_owned()) } else { Ok(()) }
+        if self.text.len() > MAX_DOCUMENT {
+            Err("its answer is too long".to_owned())
+        } else {
+            Ok(())
+        }
     }
 
     fn finish(self) -> Result<T, Fault> {
         serde_json::from_slice(&self.text).map_err(|error| {
-            if error.is_eof() { Fault::Cut(error.to_string()) } else { Fault::Garbage(format!("its answer cannot be read: {error}")) }
+            if error.is_eof() {
+                Fault::Cut(error.to_string())
+            } else {
+                Fault::Garbage(format!("its answer cannot be read: {error}"))
+            }
         })
     }
 }
@@ -633,7 +731,11 @@ impl ListDecoder {
     fn new(kind: Kind) -> Self {
         Self {
             kind,
-            page: Page { objects: Listings::default(), count: 0, token: None },
+            page: Page {
+                objects: Listings::default(),
+                count: 0,
+                token: None,
+            },
             text: Vec::new(),
             wanted: 0,
             place: Place::Start,
@@ -650,7 +752,11 @@ impl ListDecoder {
         let buffer = std::mem::take(&mut self.text);
         // A number at the end may go on, and one that stops at its point or sign is an error to the parser; no list
         // ends with one.
-        let number = buffer.iter().rev().take_while(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte)).count();
+        let number = buffer
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte))
+            .count();
         let text = &buffer[..buffer.len() - number];
         let mut at = 0;
         let outcome = loop {
@@ -756,7 +862,11 @@ impl Receiver for ListDecoder {
         let done = self.advance()?;
         self.text.drain(..done);
         if self.text.len() > MAX_OBJECT {
-            return Err(format!("object {} of a page is larger than {} MiB", self.page.count + 1, MAX_OBJECT >> 20));
+            return Err(format!(
+                "object {} of a page is larger than {} MiB",
+                self.page.count + 1,
+                MAX_OBJECT >> 20
+            ));
         }
         // Twice as much each time, so that a large object is not begun over and over.
         self.wanted = self.text.len() + self.text.len().max(STEP);
@@ -766,10 +876,17 @@ impl Receiver for ListDecoder {
     fn finish(mut self) -> Result<Page, Fault> {
         let done = self.advance().map_err(Fault::Garbage)?;
         if !matches!(self.place, Place::End) {
-            return Err(Fault::Cut(format!("the list ends after {} objects of a page, {} bytes into the next", self.page.count, self.text.len() - done)));
+            return Err(Fault::Cut(format!(
+                "the list ends after {} objects of a page, {} bytes into the next",
+                self.page.count,
+                self.text.len() - done
+            )));
         }
         if !self.listed || !self.named {
-            return Err(Fault::Garbage(format!("the server sends an object that is not a {}List", self.kind.info().kind)));
+            return Err(Fault::Garbage(format!(
+                "the server sends an object that is not a {}List",
+                self.kind.info().kind
+            )));
         }
         Ok(self.page)
     }
