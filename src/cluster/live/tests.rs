@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use http::Response;
 use kube::Client;
 
+use super::decode::STEP;
 use super::*;
 use crate::cluster::connect::Credential;
 

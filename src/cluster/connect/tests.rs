@@ -1,9 +1,11 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
+use super::error::SHOWN;
 use super::*;
 use crate::cli::connection::RequestTimeout;
 use crate::cluster::live::Reader;
@@ -70,7 +72,7 @@ fn refused(flags: &ConnectionFlags, environment: &Environment) -> ConnectError {
 }
 
 fn token(user: &AuthInfo) -> String {
-    super::token(user).unwrap_or_default()
+    super::kubeconfig::token(user).unwrap_or_default()
 }
 
 #[test]
