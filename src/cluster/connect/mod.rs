@@ -11,10 +11,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base64::Engine as _;
 use kube::client::{AuthError, ClientBuilder, ConfigExt};
-use kube::config::{
-    AuthInfo, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError, NamedAuthInfo, NamedCluster, NamedContext,
-};
+use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, KubeconfigError, LoadDataError};
 use kube::{Client, Config};
 
 pub(crate) use self::error::shown;
@@ -149,36 +148,24 @@ impl Connection {
 
         let credential = credential(&user);
         let exec = user.exec.clone();
-        let name = "cluster".to_owned();
-        let kubeconfig = Kubeconfig {
-            clusters: vec![NamedCluster {
-                name: name.clone(),
-                cluster: Some(cluster),
-                ..NamedCluster::default()
-            }],
-            auth_infos: vec![NamedAuthInfo {
-                name: name.clone(),
-                auth_info: Some(user),
-                ..NamedAuthInfo::default()
-            }],
-            contexts: vec![NamedContext {
-                name: name.clone(),
-                context: Some(Context {
-                    cluster: name.clone(),
-                    user: Some(name.clone()),
-                    ..Context::default()
-                }),
-                ..NamedContext::default()
-            }],
-            current_context: Some(name),
-            ..Kubeconfig::default()
-        };
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|error| kubeconfig_error(error, &proxy_error))?;
-        // kube matches NO_PROXY with the proxy's own host; kubectl matches it with the server, and only for a
-        // proxy that the environment names.
+        // kube's own way from a kubeconfig to a configuration reads HTTPS_PROXY and NO_PROXY by other rules than
+        // kubectl, and fails on a NO_PROXY that Go takes.
+        let address = server
+            .parse()
+            .map_err(|error| ConnectError::Settings(format!("the API server's URL is invalid: {error}")))?;
+        let described = ExecAuthCluster::try_from(&cluster).map_err(kubeconfig_error)?;
+        let mut config = Config::new(address);
+        config.root_cert = described.certificate_authority_data.as_deref().map(certificates).transpose()?;
+        config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or_default();
+        config.disable_compression = cluster.disable_compression.unwrap_or_default();
+        config.tls_server_name = cluster.tls_server_name;
         config.proxy_url = proxy;
+        config.auth_info = user;
+        if let Some(exec) = &mut config.auth_info.exec
+            && exec.provide_cluster_info
+        {
+            exec.cluster = Some(described);
+        }
         // The reader retries by itself, so that it can tell what happened, and limits each request as a whole.
         config.default_retry = false;
         config.connect_timeout = Some(
@@ -192,7 +179,7 @@ impl Connection {
             config.root_cert = Some(Vec::new());
         }
 
-        let client_error = |error| client_error(error, exec.as_ref(), &proxy_error);
+        let client_error = |error| client_error(error, exec.as_ref());
         let client = if config.auth_info.exec.is_some() {
             // kube runs a credential plugin for each thing that it builds from a configuration. The layer alone
             // runs it once, and again when the token expires.
@@ -329,21 +316,36 @@ fn credential(user: &AuthInfo) -> Credential {
     }
 }
 
-fn kubeconfig_error(error: KubeconfigError, proxy_error: &impl Fn(String) -> ConnectError) -> ConnectError {
-    let material = |what, message: String| ConnectError::Material {
+/// The certificates of a PEM file.
+fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, ConnectError> {
+    let text = String::from_utf8_lossy(pem);
+    let bodies = text
+        .split("-----BEGIN CERTIFICATE-----")
+        .skip(1)
+        .map(|part| part.split("-----END").next().unwrap_or_default());
+    let decoded: Result<Vec<_>, _> = bodies
+        .map(|body| base64::engine::general_purpose::STANDARD.decode(body.split_whitespace().collect::<String>()))
+        .collect();
+    let material = |message: String| ConnectError::Material {
+        what: "the certificate authority",
+        message,
+    };
+    match decoded {
+        Ok(none) if none.is_empty() => Err(material("it holds no certificate in PEM".to_owned())),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(material(format!("a certificate in it is broken: {error}"))),
+    }
+}
+
+fn kubeconfig_error(error: KubeconfigError) -> ConnectError {
+    let material = |what, error: &LoadDataError| ConnectError::Material {
         what,
-        message: shown(&message),
+        message: load_error(error),
     };
     match error {
-        KubeconfigError::LoadCertificateAuthority(error) => material("the certificate authority", load_error(&error)),
-        KubeconfigError::ParseCertificates(error) => material("the certificate authority", error.to_string()),
-        KubeconfigError::LoadClientCertificate(error) => material("the client certificate", load_error(&error)),
-        KubeconfigError::LoadClientKey(error) => material("the client certificate's key", load_error(&error)),
-        KubeconfigError::ParseClusterUrl(error) => ConnectError::Settings(format!("the API server's URL is invalid: {error}")),
-        error @ (KubeconfigError::ParseProxyUrl(_) | KubeconfigError::ParseNoProxy(_)) => {
-            let reason = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-            proxy_error(format!("{error}{reason}"))
-        }
+        KubeconfigError::LoadCertificateAuthority(error) => material("the certificate authority", &error),
+        KubeconfigError::LoadClientCertificate(error) => material("the client certificate", &error),
+        KubeconfigError::LoadClientKey(error) => material("the client certificate's key", &error),
         error => ConnectError::Settings(shown(&error.to_string())),
     }
 }
@@ -356,15 +358,11 @@ fn load_error(error: &LoadDataError) -> String {
     }
 }
 
-fn client_error(
-    error: kube::Error,
-    exec: Option<&kube::config::ExecConfig>,
-    proxy_error: &impl Fn(String) -> ConnectError,
-) -> ConnectError {
+fn client_error(error: kube::Error, exec: Option<&ExecConfig>) -> ConnectError {
     let command = exec.and_then(|exec| exec.command.clone()).unwrap_or_default();
     match error {
         kube::Error::Auth(error) => auth_error(&error, command, exec.and_then(|exec| exec.install_hint.as_deref())),
-        kube::Error::InferKubeconfig(error) => kubeconfig_error(error, proxy_error),
+        kube::Error::InferKubeconfig(error) => kubeconfig_error(error),
         kube::Error::RustlsTls(error) => ConnectError::Material {
             what: "the TLS settings",
             message: shown(&error.to_string()),

@@ -728,6 +728,18 @@ async fn certificates() {
         matches!(error, ConnectError::Material { .. }) && error.to_string().contains("/nonexistent/ca.crt"),
         "{error}"
     );
+    for (text, said) in [
+        ("nonsense", "no certificate"),
+        ("-----BEGIN CERTIFICATE-----\n!\n-----END", "broken"),
+        ("-----BEGIN CERTIFICATE-----\nYQ==\n", "TLS"),
+    ] {
+        let authority = write(&dir, "bad.crt", text).to_string_lossy().into_owned();
+        let error = failure(&at("localhost", &authority), &nowhere).await;
+        assert!(
+            matches!(error, ConnectError::Material { .. }) && error.to_string().contains(said),
+            "{error}"
+        );
+    }
     let half = ConnectionFlags {
         client_certificate: some("/nonexistent/c"),
         ..insecure
