@@ -112,7 +112,12 @@ impl ConnectionFlags {
         if let Some(path) = &self.kubeconfig {
             add("--kubeconfig", &path.to_string_lossy());
         }
-        let before = [("--context", &self.context), ("--cluster", &self.cluster), ("--user", &self.user), ("--as", &self.as_user)];
+        let before = [
+            ("--context", &self.context),
+            ("--cluster", &self.cluster),
+            ("--user", &self.user),
+            ("--as", &self.as_user),
+        ];
         for (flag, value) in before {
             if let Some(value) = value {
                 add(flag, value);
@@ -165,7 +170,9 @@ pub fn go_duration(text: &str) -> Option<Duration> {
         let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
         let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let letters = rest.find(|character: char| character.is_ascii_digit() || character == '.').unwrap_or(rest.len());
+        let letters = rest
+            .find(|character: char| character.is_ascii_digit() || character == '.')
+            .unwrap_or(rest.len());
         let unit = match &rest[..letters] {
             "ns" => 1e-9,
             "us" | "µs" | "μs" => 1e-6,
@@ -211,7 +218,8 @@ mod tests {
 
     #[test]
     fn flags_are_taken_after_the_subcommand() {
-        let flags = parse("--context prod -n gpu -s https://h:6443 --as a --as-group g --as-group h --as-uid 7 --insecure-skip-tls-verify").unwrap();
+        let flags = parse("--context prod -n gpu -s https://h:6443 --as a --as-group g --as-group h --as-uid 7 --insecure-skip-tls-verify")
+            .unwrap();
         assert_eq!(flags.context.as_deref(), Some("prod"));
         assert_eq!(flags.namespace.as_deref(), Some("gpu"));
         assert_eq!(flags.server.as_deref(), Some("https://h:6443"));

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use http::Response;
 use kube::Client;
 
+use super::decode::STEP;
 use super::*;
 use crate::cluster::connect::Credential;
 
@@ -21,8 +22,14 @@ fn status(code: u16, message: &str) -> Answer {
 }
 
 fn pods(names: &[&str], token: &str) -> Answer {
-    let items: Vec<String> = names.iter().map(|name| format!(r#"{{"metadata":{{"name":"{name}","namespace":"ns"}}}}"#)).collect();
-    json(format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"1","continue":"{token}"}},"items":[{}]}}"#, items.join(",")))
+    let items: Vec<String> = names
+        .iter()
+        .map(|name| format!(r#"{{"metadata":{{"name":"{name}","namespace":"ns"}}}}"#))
+        .collect();
+    json(format!(
+        r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"1","continue":"{token}"}},"items":[{}]}}"#,
+        items.join(",")
+    ))
 }
 
 /// A server that answers the nth request to it as a function says, and notes what was asked.
@@ -93,7 +100,15 @@ async fn list(reader: &Reader) -> Result<Listings, ListError> {
 }
 
 async fn names(reader: &Reader) -> Vec<String> {
-    list(reader).await.unwrap().pods.all().unwrap().iter().map(|pod| pod.metadata.name.clone()).collect()
+    list(reader)
+        .await
+        .unwrap()
+        .pods
+        .all()
+        .unwrap()
+        .iter()
+        .map(|pod| pod.metadata.name.clone())
+        .collect()
 }
 
 async fn reason(reader: &Reader) -> Reason {
@@ -120,7 +135,11 @@ async fn pages_are_followed_to_the_last() {
     assert_eq!(names(&reader).await, ["a", "b", "c"]);
     assert_eq!(
         *asked.lock().unwrap(),
-        ["/api/v1/pods?limit=500", "/api/v1/pods?limit=500&continue=next%2F%3D%26", "/api/v1/pods?limit=500&continue=other"]
+        [
+            "/api/v1/pods?limit=500",
+            "/api/v1/pods?limit=500&continue=next%2F%3D%26",
+            "/api/v1/pods?limit=500&continue=other"
+        ]
     );
     assert_eq!(reader.requests(), 3);
     assert!(reader.bytes() > 200);
@@ -156,25 +175,55 @@ async fn a_refused_credential_ends_the_run() {
     }
     assert!(reader.begin().await.is_err());
     let mut snapshot = Snapshot::default();
-    assert!(reader.read(&[(Kind::Node, Scope::Cluster), (Kind::Pod, Scope::Cluster)], &mut snapshot).await.is_err());
+    assert!(
+        reader
+            .read(&[(Kind::Node, Scope::Cluster), (Kind::Pod, Scope::Cluster)], &mut snapshot)
+            .await
+            .is_err()
+    );
 
     // Later in the run it is one list that was not read.
-    let (reader, _) = server(|index, _| if index == 0 { pods(&["a"], "") } else { status(401, "Unauthorized") });
+    let (reader, _) = server(|index, _| {
+        if index == 0 {
+            pods(&["a"], "")
+        } else {
+            status(401, "Unauthorized")
+        }
+    });
     assert_eq!(names(&reader).await, ["a"]);
     assert!(failure(&reader).await.contains("401"));
 }
 
 #[tokio::test]
-async fn impersonation_that_is_refused_ends_the_run() {
-    let (reader, _) = server(|_, _| status(403, "users 'a' is forbidden: User 'b' cannot impersonate resource 'users'"));
-    assert!(matches!(reader.begin().await, Err(ConnectError::Impersonation { .. })));
+async fn impersonation_that_is_refused_ends_the_run_unless_some_of_it_is_allowed() {
+    let no = || status(403, "forbidden: User 'b' cannot impersonate-on:user-info:get");
+    let wanted = [(Kind::Node, Scope::Cluster), (Kind::Pod, Scope::Cluster)];
+    let (reader, _) = server(move |_, _| no());
+    let mut snapshot = reader.begin().await.unwrap();
+    let error = reader.read(&wanted, &mut snapshot).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Impersonation { .. }), "{error:?}");
+
+    let (reader, _) = server(move |_, path| if path.contains("pods") { pods(&["a"], "") } else { no() });
+    let mut snapshot = reader.begin().await.unwrap();
+    reader.read(&wanted, &mut snapshot).await.unwrap();
+    assert_eq!(snapshot.pods.all().unwrap().len(), 1);
+    assert!(matches!(snapshot.nodes.all().unwrap_err().reason, Reason::Failed(_)));
 }
 
 #[tokio::test]
 async fn a_forbidden_list_is_not_an_empty_one() {
-    let (reader, _) = server(|_, path| if path.starts_with("/api/v1/nodes") { status(403, "nodes is forbidden") } else { pods(&["a"], "") });
+    let (reader, _) = server(|_, path| {
+        if path.starts_with("/api/v1/nodes") {
+            status(403, "nodes is forbidden")
+        } else {
+            pods(&["a"], "")
+        }
+    });
     let mut snapshot = Snapshot::default();
-    reader.read(&[(Kind::Node, Scope::Cluster), (Kind::Pod, Scope::Cluster)], &mut snapshot).await.unwrap();
+    reader
+        .read(&[(Kind::Node, Scope::Cluster), (Kind::Pod, Scope::Cluster)], &mut snapshot)
+        .await
+        .unwrap();
     assert_eq!(snapshot.nodes.all().unwrap_err().reason, Reason::Forbidden);
     assert_eq!(snapshot.pods.all().unwrap().len(), 1);
 
@@ -195,7 +244,10 @@ async fn only_a_missing_group_makes_a_kind_empty() {
     let budgets = async |reader: Reader| reader.list(Kind::PodDisruptionBudget, &Scope::Cluster, None).await;
     let list = budgets(groups(r#"{"name":"apps","versions":[]}"#)).await.unwrap();
     assert_eq!(list.budgets.all().unwrap().len(), 0);
-    for there in [r#"{"name":"policy","versions":[{"version":"v1beta1"}]}"#, r#"{"name":"policy","versions":[{"version":"v1"}]}"#] {
+    for there in [
+        r#"{"name":"policy","versions":[{"version":"v1beta1"}]}"#,
+        r#"{"name":"policy","versions":[{"version":"v1"}]}"#,
+    ] {
         assert!(matches!(budgets(groups(there)).await, Err(ListError::NotRead(_))), "{there}");
     }
     // A core kind is everywhere, and a server that lists no groups proves nothing.
@@ -215,7 +267,13 @@ async fn an_expired_list_begins_anew() {
     assert_eq!(names(&reader).await, ["a", "b"]);
     assert_eq!(asked.lock().unwrap()[2], "/api/v1/pods?limit=500");
 
-    let (reader, asked) = server(|_, path| if path.contains("continue") { status(410, "too old") } else { pods(&["a"], "t") });
+    let (reader, asked) = server(|_, path| {
+        if path.contains("continue") {
+            status(410, "too old")
+        } else {
+            pods(&["a"], "t")
+        }
+    });
     assert!(failure(&reader).await.contains("expired"));
     assert_eq!(asked.lock().unwrap().len(), 2 * (MAX_RESTARTS as usize + 1));
 }
@@ -234,7 +292,13 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     assert_eq!(names(&reader).await, ["a"]);
     assert!(started.elapsed() >= Duration::from_secs(1));
 
-    let hour = Refusal { status: StatusCode::TOO_MANY_REQUESTS, message: String::new(), genuine: true, named: false, retry_after: Some(Duration::from_secs(3600)) };
+    let hour = Refusal {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        message: String::new(),
+        genuine: true,
+        named: false,
+        retry_after: Some(Duration::from_secs(3600)),
+    };
     assert_eq!(Fault::Refused(hour).pause(0, PATIENCE, true), Some(PATIENCE.longest));
 }
 
@@ -284,16 +348,29 @@ async fn garbage_is_no_list() {
         let message = failure(&reader).await;
         assert!(message.contains(said), "{body}: {message}");
     }
-    let deep = format!(r#"{{"kind":"PodList","other":{0}{1},"items":[{{"spec":{0}{1}}}]}}"#, "[".repeat(5000), "]".repeat(5000));
+    let deep = format!(
+        r#"{{"kind":"PodList","other":{0}{1},"items":[{{"spec":{0}{1}}}]}}"#,
+        "[".repeat(5000),
+        "]".repeat(5000)
+    );
     let (reader, _) = server(move |_, _| json(deep.clone()));
     assert!(failure(&reader).await.contains("cannot be read"));
 }
 
 #[tokio::test]
 async fn a_web_page_is_no_list() {
-    let page = || (200, vec![("content-type", "text/html; charset=utf-8")], "<html>log in</html>".to_owned());
+    let page = || {
+        (
+            200,
+            vec![("content-type", "text/html; charset=utf-8")],
+            "<html>log in</html>".to_owned(),
+        )
+    };
     let (reader, _) = server(move |_, _| page());
-    assert!(matches!(list(&reader).await, Err(ListError::Connect(ConnectError::NotKubernetes { .. }))));
+    assert!(matches!(
+        list(&reader).await,
+        Err(ListError::Connect(ConnectError::NotKubernetes { .. }))
+    ));
     let (reader, _) = server(move |index, _| if index == 0 { pods(&[], "") } else { page() });
     assert!(names(&reader).await.is_empty());
     assert!(failure(&reader).await.contains("text/html"));
@@ -370,7 +447,10 @@ async fn ten_thousand_objects_come_in_pages() {
     let (reader, _) = server(|_, path| {
         let page: usize = path.split_once("continue=").map_or(0, |(_, token)| token.parse().unwrap());
         let names: Vec<String> = (0..500).map(|index| format!("pod-{:05}", page * 500 + index)).collect();
-        pods(&names.iter().map(String::as_str).collect::<Vec<_>>(), &if page < 19 { (page + 1).to_string() } else { String::new() })
+        pods(
+            &names.iter().map(String::as_str).collect::<Vec<_>>(),
+            &if page < 19 { (page + 1).to_string() } else { String::new() },
+        )
     });
     let mut snapshot = Snapshot::default();
     reader.read(&[(Kind::Pod, Scope::Cluster)], &mut snapshot).await.unwrap();
@@ -419,13 +499,19 @@ async fn a_cut_connection_is_noticed() {
 #[tokio::test]
 async fn a_silent_server_and_a_body_without_end_end_in_time() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n";
-    for (answer, connect) in [(String::new(), true), (format!("{head}{{\"kind\":\"PodList\",\"items\":[{{}}"), false)] {
+    for (answer, connect) in [
+        (String::new(), true),
+        (format!("{head}{{\"kind\":\"PodList\",\"items\":[{{}}"), false),
+    ] {
         let mut reader = socket_reader(socket(answer.into_bytes(), true));
         reader.connection.timeout = Some(Duration::from_millis(300));
         let started = Instant::now();
         match list(&reader).await {
             Err(ListError::Connect(error)) if connect => assert!(error.to_string().contains("300ms"), "{error}"),
-            Err(ListError::NotRead(NotRead { reason: Reason::Failed(message), .. })) if !connect => assert!(message.contains("300ms"), "{message}"),
+            Err(ListError::NotRead(NotRead {
+                reason: Reason::Failed(message),
+                ..
+            })) if !connect => assert!(message.contains("300ms"), "{message}"),
             other => panic!("{other:?}"),
         }
         assert!(started.elapsed() < Duration::from_secs(3));

@@ -6,6 +6,8 @@
 //! `resourceVersion=0` is not used, though it would spare etcd: it lets the server answer from a cache of any age,
 //! and a budget or a pod that the cache does not have yet could make a drain look safe.
 
+mod decode;
+
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,10 +19,10 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::Body;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
+use self::decode::{Document, ListDecoder, MAX_DOCUMENT, Receiver};
 use super::connect::{ConnectError, Connection, Unreachable, shown};
-use super::kinds::{Kind, Listings, first};
+use super::kinds::{Kind, Listings};
 use super::snapshot::{NotRead, Reason, Scope, ServerVersion, Snapshot, Source};
 
 /// Objects per page: kubectl's own `--chunk-size`. It keeps a page to a few megabytes and etcd's work short.
@@ -43,15 +45,6 @@ const MAX_PAGES: u32 = 20_000;
 /// Pages in a row without an object. The server may send some when a field selector leaves none of a page.
 const MAX_EMPTY_PAGES: u32 = 100;
 
-/// Bytes of one object. etcd takes 1.5 MB by default; nobody runs it with ten times that.
-const MAX_OBJECT: usize = 16 << 20;
-
-/// Bytes of an answer that is not a list, of which the rest is of no use.
-const MAX_DOCUMENT: usize = 1 << 20;
-
-/// Bytes that are gathered before an object that was not whole is tried again.
-const STEP: usize = 64 << 10;
-
 /// API groups that every cluster serves; where one is missing, something else answers in its place.
 const REQUIRED_GROUPS: [&str; 3] = ["", "apps", "batch"];
 
@@ -64,7 +57,10 @@ struct Patience {
     longest: Duration,
 }
 
-const PATIENCE: Patience = Patience { first: Duration::from_millis(500), longest: Duration::from_secs(10) };
+const PATIENCE: Patience = Patience {
+    first: Duration::from_millis(500),
+    longest: Duration::from_secs(10),
+};
 
 /// Why a list was not read.
 #[derive(Debug)]
@@ -129,9 +125,7 @@ impl Fault {
             Self::Cut(_) => Some(backoff),
             // A first connection that fails is told at once; a later one may have met a restarting server.
             Self::Connect(ConnectError::Unreachable { .. }) if reached => Some(backoff),
-            Self::Refused(Refusal { status, retry_after, .. })
-                if *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>
-            {
+            Self::Refused(Refusal { status, retry_after, .. }) if *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
                 Some(retry_after.map_or(backoff, |asked| asked.min(patience.longest)))
             }
             _ => None,
@@ -140,7 +134,11 @@ impl Fault {
 
     fn reason(&self) -> Reason {
         match self {
-            Self::Refused(Refusal { status: StatusCode::FORBIDDEN, genuine: true, .. }) => Reason::Forbidden,
+            Self::Refused(Refusal {
+                status: StatusCode::FORBIDDEN,
+                genuine: true,
+                ..
+            }) => Reason::Forbidden,
             Self::Refused(Refusal { status, message, .. }) => Reason::Failed(format!("the server answers {status}: {message}")),
             Self::Connect(error) => Reason::Failed(error.to_string()),
             Self::Silent(limit) => Reason::Failed(format!("no whole answer within {limit:?} (--request-timeout)")),
@@ -211,11 +209,17 @@ impl Reader {
             git_version: String,
         }
         match self.patiently("/version", Document::<Version>::default).await {
-            Ok(version) => Ok(Some(ServerVersion { git_version: shown(&version.git_version) })),
+            Ok(version) => Ok(Some(ServerVersion {
+                git_version: shown(&version.git_version),
+            })),
             Err(Fault::Refused(refusal)) if refusal.status.is_client_error() => Ok(None),
+            Err(Fault::Connect(ConnectError::Impersonation { .. })) => Ok(None),
             Err(Fault::Connect(error)) => Err(error),
             Err(Fault::Silent(limit)) => Err(self.connection.timeout_error(limit)),
-            Err(Fault::Garbage(message)) => Err(ConnectError::NotKubernetes { server: self.connection.server.clone(), message }),
+            Err(Fault::Garbage(message)) => Err(ConnectError::NotKubernetes {
+                server: self.connection.server.clone(),
+                message,
+            }),
             Err(fault @ (Fault::Cut(_) | Fault::Refused(_))) => Err(ConnectError::Unreachable {
                 server: self.connection.server.clone(),
                 how: Unreachable::Other,
@@ -234,12 +238,24 @@ impl Reader {
     pub async fn read(&self, wanted: &[(Kind, Scope)], into: &mut Snapshot) -> Result<(), ConnectError> {
         // In the order asked for, so that of an object read twice always the same one stays.
         let mut lists = futures::stream::iter(wanted.iter().map(|part| self.part(part))).buffered(SIDE_BY_SIDE);
+        let mut refused = None;
         while let Some((kind, scope, outcome)) = lists.next().await {
             match outcome {
                 Ok(list) => into.objects.absorb(list),
                 Err(ListError::NotRead(missing)) => into.objects.cover(kind, scope, Err(missing)),
+                // The right to impersonate may hold for some lists and not for others.
+                Err(ListError::Connect(error @ ConnectError::Impersonation { .. })) => {
+                    let reason = Reason::Failed(error.to_string());
+                    into.objects.cover(kind, scope.clone(), Err(NotRead { kind, scope, reason }));
+                    refused = Some(error);
+                }
                 Err(ListError::Connect(error)) => return Err(error),
             }
+        }
+        if let Some(error) = refused
+            && !self.reached()
+        {
+            return Err(error);
         }
         into.objects.settle();
         if into.observed_at.is_none() {
@@ -266,7 +282,11 @@ impl Reader {
             if !self.reached() {
                 return Err(ListError::Connect(error));
             }
-            return Err(ListError::NotRead(NotRead { kind, scope: scope.clone(), reason: Reason::Failed(error.to_string()) }));
+            return Err(ListError::NotRead(NotRead {
+                kind,
+                scope: scope.clone(),
+                reason: Reason::Failed(error.to_string()),
+            }));
         }
         if let Fault::Silent(limit) = fault
             && !self.reached()
@@ -286,7 +306,11 @@ impl Reader {
             },
             _ => fault.reason(),
         };
-        Err(ListError::NotRead(NotRead { kind, scope: scope.clone(), reason }))
+        Err(ListError::NotRead(NotRead {
+            kind,
+            scope: scope.clone(),
+            reason,
+        }))
     }
 
     /// Whether a 404 means that there is nothing of a kind: only if the server lists its API groups, and this one is
@@ -311,14 +335,23 @@ impl Reader {
         if REQUIRED_GROUPS.contains(&info.group) {
             return Err(failed());
         }
-        let groups = self.patiently("/apis", Document::<Groups>::default).await.ok().filter(|answer| answer.kind == "APIGroupList");
+        let groups = self
+            .patiently("/apis", Document::<Groups>::default)
+            .await
+            .ok()
+            .filter(|answer| answer.kind == "APIGroupList");
         let group = groups.ok_or_else(failed)?.groups.into_iter().find(|group| group.name == info.group);
         match group {
             None => Ok(()),
             Some(group) if group.versions.iter().any(|version| version.version == info.version) => Err(failed()),
             Some(group) => {
                 let versions: Vec<String> = group.versions.iter().map(|version| shown(&version.version)).collect();
-                Err(format!("the server has {} as {}, not as {}", info.group, versions.join(", "), info.version))
+                Err(format!(
+                    "the server has {} as {}, not as {}",
+                    info.group,
+                    versions.join(", "),
+                    info.version
+                ))
             }
         }
     }
@@ -332,7 +365,11 @@ impl Reader {
             let mut token = String::new();
             let mut empty = 0;
             for _ in 0..MAX_PAGES {
-                let path = if token.is_empty() { base.clone() } else { format!("{base}&continue={}", encode(&token)) };
+                let path = if token.is_empty() {
+                    base.clone()
+                } else {
+                    format!("{base}&continue={}", encode(&token))
+                };
                 let page = match self.patiently(&path, || ListDecoder::new(kind)).await {
                     Ok(page) => page,
                     // The server offers a token to go on with what is there now. Objects that moved between the
@@ -356,13 +393,17 @@ impl Reader {
                         return Ok(list);
                     }
                     Some(next) if next == token => {
-                        return Err(Fault::Garbage("the server repeats a continue token, so the list would never end".to_owned()));
+                        return Err(Fault::Garbage(
+                            "the server repeats a continue token, so the list would never end".to_owned(),
+                        ));
                     }
                     Some(next) => token = next,
                 }
                 empty = if page.count == 0 { empty + 1 } else { 0 };
                 if empty == MAX_EMPTY_PAGES {
-                    return Err(Fault::Garbage(format!("the server sends empty pages without end ({empty} in a row)")));
+                    return Err(Fault::Garbage(format!(
+                        "the server sends empty pages without end ({empty} in a row)"
+                    )));
                 }
             }
             return Err(Fault::Garbage(format!("the list does not end after {MAX_PAGES} pages")));
@@ -410,8 +451,12 @@ impl Reader {
             .header(header::ACCEPT, "application/json")
             .body(Body::empty())
             .map_err(|error| Fault::Garbage(format!("cannot ask for {path}: {error}")))?;
-        let response =
-            self.connection.client.send(request).await.map_err(|error| Fault::Connect(self.connection.transport_error(&error)))?;
+        let response = self
+            .connection
+            .client
+            .send(request)
+            .await
+            .map_err(|error| Fault::Connect(self.connection.transport_error(&error)))?;
         let status = response.status();
         seen.0 = Some(status);
         if let Some(date) = http_date(response.headers()) {
@@ -422,7 +467,10 @@ impl Reader {
             return Err(self.refusal(status, &head.headers, &mut body, &mut seen.1).await);
         }
         if !is_json(&head.headers) {
-            let sent = head.headers.get(header::CONTENT_TYPE).map_or_else(|| "no content type".into(), |value| String::from_utf8_lossy(value.as_bytes()));
+            let sent = head
+                .headers
+                .get(header::CONTENT_TYPE)
+                .map_or_else(|| "no content type".into(), |value| String::from_utf8_lossy(value.as_bytes()));
             let message = format!("it answers {} instead of JSON", shown(&sent));
             return Err(self.stranger(message));
         }
@@ -459,16 +507,27 @@ impl Reader {
                 break;
             }
         }
-        let genuine = serde_json::from_slice::<Status>(&text).ok().filter(|answer| answer.kind == "Status");
-        let named = genuine.as_ref().and_then(|answer| answer.details.as_ref()?.name.as_ref()).is_some_and(|name| !name.is_empty());
+        let genuine = serde_json::from_slice::<Status>(&text)
+            .ok()
+            .filter(|answer| answer.kind == "Status");
+        let named = genuine
+            .as_ref()
+            .and_then(|answer| answer.details.as_ref()?.name.as_ref())
+            .is_some_and(|name| !name.is_empty());
         let message = match &genuine {
-            Some(Status { message: Some(message), .. }) => shown(message),
+            Some(Status {
+                message: Some(message), ..
+            }) => shown(message),
             _ if text.is_empty() => "nothing more".to_owned(),
             _ => shown(&String::from_utf8_lossy(&text)),
         };
         let server = || self.connection.server.clone();
         if status == StatusCode::UNAUTHORIZED {
-            return Fault::Connect(ConnectError::Unauthorized { server: server(), credential: self.connection.credential.clone(), message });
+            return Fault::Connect(ConnectError::Unauthorized {
+                server: server(),
+                credential: self.connection.credential.clone(),
+                message,
+            });
         }
         if status == StatusCode::FORBIDDEN && genuine.is_some() && message.contains("cannot impersonate") {
             return Fault::Connect(ConnectError::Impersonation { server: server(), message });
@@ -483,7 +542,13 @@ impl Reader {
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
-        Fault::Refused(Refusal { status, message, genuine: genuine.is_some(), named, retry_after })
+        Fault::Refused(Refusal {
+            status,
+            message,
+            genuine: genuine.is_some(),
+            named,
+            retry_after,
+        })
     }
 
     /// That something other than an API server answers: fatal at first, a failed list later.
@@ -491,7 +556,10 @@ impl Reader {
         if self.reached() {
             Fault::Garbage(message)
         } else {
-            Fault::Connect(ConnectError::NotKubernetes { server: self.connection.server.clone(), message })
+            Fault::Connect(ConnectError::NotKubernetes {
+                server: self.connection.server.clone(),
+                message,
+            })
         }
     }
 
@@ -529,12 +597,24 @@ fn encode(text: &str) -> String {
         }
     }
     // A namespace cannot be a way up the path.
-    if encoded.bytes().all(|byte| byte == b'.') { encoded.replace('.', "%2E") } else { encoded }
+    if encoded.bytes().all(|byte| byte == b'.') {
+        encoded.replace('.', "%2E")
+    } else {
+        encoded
+    }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    let media = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    media
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .eq_ignore_ascii_case("application/json")
 }
 
 fn http_date(headers: &HeaderMap) -> Option<Timestamp> {
@@ -548,233 +628,5 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     shown(&last.map(ToString::to_string).unwrap_or_default())
 }
 
-/// Takes a JSON body as it arrives.
-trait Receiver {
-    type Output;
-
-    /// Takes the next bytes. The error says what is wrong with them.
-    fn take(&mut self, bytes: &[u8]) -> Result<(), String>;
-
-    /// The body is over.
-    fn finish(self) -> Result<Self::Output, Fault>;
-}
-
-/// A small document.
-struct Document<T> {
-    text: Vec<u8>,
-    output: std::marker::PhantomData<T>,
-}
-
-impl<T> Default for Document<T> {
-    fn default() -> Self {
-        Self { text: Vec::new(), output: std::marker::PhantomData }
-    }
-}
-
-impl<T: for<'de> Deserialize<'de>> Receiver for Document<T> {
-    type Output = T;
-
-    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.text.extend_from_slice(bytes);
-        if self.text.len() > MAX_DOCUMENT { Err("its answer is too long".to_owned()) } else { Ok(()) }
-    }
-
-    fn finish(self) -> Result<T, Fault> {
-        serde_json::from_slice(&self.text).map_err(|error| {
-            if error.is_eof() { Fault::Cut(error.to_string()) } else { Fault::Garbage(format!("its answer cannot be read: {error}")) }
-        })
-    }
-}
-
-/// One page of a list.
-#[derive(Debug)]
-struct Page {
-    objects: Listings,
-    count: usize,
-    /// Where the next page begins; `None` on the last.
-    token: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ListMeta {
-    r#continue: Option<String>,
-}
-
-/// Takes a page apart, member by member and object by object, and keeps no more text than what is not whole yet.
-struct ListDecoder {
-    kind: Kind,
-    page: Page,
-    text: Vec<u8>,
-    /// How much text there must be before it is worth another look.
-    wanted: usize,
-    place: Place,
-    named: bool,
-    listed: bool,
-}
-
-/// Where in the list the text goes on.
-enum Place {
-    /// Before its opening brace.
-    Start,
-    /// Before a member, a comma or the closing brace.
-    Member,
-    /// Before the colon after a member's name.
-    Colon(String),
-    /// Before a member's value.
-    Value(String),
-    /// Before an object, a comma or the closing bracket.
-    Items,
-    /// After its closing brace.
-    End,
-}
-
-impl ListDecoder {
-    fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            page: Page { objects: Listings::default(), count: 0, token: None },
-            text: Vec::new(),
-            wanted: 0,
-            place: Place::Start,
-            named: false,
-            listed: false,
-        }
-    }
-
-    /// Goes on as far as the text allows, and gives how much of it is done with.
-    fn advance(&mut self) -> Result<usize, String> {
-        fn broken(error: serde_json::Error) -> String {
-            format!("the list is not as it should be: {error}")
-        }
-        let buffer = std::mem::take(&mut self.text);
-        // A number at the end may go on, and one that stops at its point or sign is an error to the parser; no list
-        // ends with one.
-        let number = buffer.iter().rev().take_while(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte)).count();
-        let text = &buffer[..buffer.len() - number];
-        let mut at = 0;
-        let outcome = loop {
-            at += text[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-            let rest = &text[at..];
-            let Some(&byte) = rest.first() else { break Ok(at) };
-            match (&mut self.place, byte) {
-                (Place::Start, b'{') => {
-                    self.place = Place::Member;
-                    at += 1;
-                }
-                (Place::Member, b'}') => {
-                    self.place = Place::End;
-                    at += 1;
-                }
-                (Place::Member | Place::Items, b',') => at += 1,
-                (Place::Member, b'"') => match first(rest) {
-                    Ok(Some((name, length))) => {
-                        self.place = Place::Colon(name);
-                        at += length;
-                    }
-                    Ok(None) => break Ok(at),
-                    Err(error) => break Err(broken(error)),
-                },
-                (Place::Colon(name), b':') => {
-                    self.place = Place::Value(std::mem::take(name));
-                    at += 1;
-                }
-                (Place::Value(name), b'[') if name == "items" => {
-                    if self.listed {
-                        break Err("the list has its items twice".to_owned());
-                    }
-                    self.listed = true;
-                    self.place = Place::Items;
-                    at += 1;
-                }
-                (Place::Value(name), _) => {
-                    let length = match name.as_str() {
-                        // An empty list of Go may be null.
-                        "items" => first::<()>(rest).map(|value| {
-                            self.listed |= value.is_some();
-                            value.map(|((), length)| length)
-                        }),
-                        "metadata" => first::<Option<ListMeta>>(rest).map(|value| {
-                            value.map(|(meta, length)| {
-                                self.page.token = meta.and_then(|meta| meta.r#continue).filter(|token| !token.is_empty());
-                                length
-                            })
-                        }),
-                        "kind" => match first::<String>(rest) {
-                            Ok(Some((kind, length))) => {
-                                let expected = format!("{}List", self.kind.info().kind);
-                                if kind != expected {
-                                    break Err(format!("the server sends a {} instead of a {expected}", shown(&kind)));
-                                }
-                                self.named = true;
-                                Ok(Some(length))
-                            }
-                            Ok(None) => Ok(None),
-                            Err(error) => Err(error),
-                        },
-                        _ => first::<IgnoredAny>(rest).map(|value| value.map(|(_, length)| length)),
-                    };
-                    match length {
-                        Ok(Some(length)) => {
-                            self.place = Place::Member;
-                            at += length;
-                        }
-                        Ok(None) => break Ok(at),
-                        Err(error) => break Err(broken(error)),
-                    }
-                }
-                (Place::Items, b']') => {
-                    self.place = Place::Member;
-                    at += 1;
-                }
-                (Place::Items, _) => match self.page.objects.insert_first(self.kind, rest) {
-                    Ok(Some(length)) => {
-                        self.page.count += 1;
-                        at += length;
-                    }
-                    Ok(None) => break Ok(at),
-                    Err(error) => break Err(format!("object {} of a page cannot be read: {error}", self.page.count + 1)),
-                },
-                (Place::Start | Place::Member | Place::Colon(_) | Place::End, _) => {
-                    break Err("the server sends something that is not a JSON list".to_owned());
-                }
-            }
-        };
-        self.text = buffer;
-        outcome
-    }
-}
-
-impl Receiver for ListDecoder {
-    type Output = Page;
-
-    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.text.extend_from_slice(bytes);
-        if self.text.len() < self.wanted {
-            return Ok(());
-        }
-        let done = self.advance()?;
-        self.text.drain(..done);
-        if self.text.len() > MAX_OBJECT {
-            return Err(format!("object {} of a page is larger than {} MiB", self.page.count + 1, MAX_OBJECT >> 20));
-        }
-        // Twice as much each time, so that a large object is not begun over and over.
-        self.wanted = self.text.len() + self.text.len().max(STEP);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Page, Fault> {
-        let done = self.advance().map_err(Fault::Garbage)?;
-        if !matches!(self.place, Place::End) {
-            return Err(Fault::Cut(format!("the list ends after {} objects of a page, {} bytes into the next", self.page.count, self.text.len() - done)));
-        }
-        if !self.listed || !self.named {
-            return Err(Fault::Garbage(format!("the server sends an object that is not a {}List", self.kind.info().kind)));
-        }
-        Ok(self.page)
-    }
-}
-
 #[cfg(test)]
-#[path = "live_tests.rs"]
 mod tests;
