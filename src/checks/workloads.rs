@@ -53,7 +53,16 @@ fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component
     if before == 0 {
         return None;
     }
-    let gone = trace.paths(|end| left(trace, end, index, true) == 0);
+    let admissible = |end: &State<'_>| {
+        end.new.iter().enumerate().any(|(position, new)| {
+            trace.cast.sets[new.set].workload == index && new.progress == Progress::Gated && trace.placeable_once_admitted(end, position)
+        })
+    };
+    let gone = match (trace.paths(|end| left(trace, end, index, true) == 0 && !admissible(end)), trace.paths(|end| left(trace, end, index, true) == 0)) {
+        (Paths::All, _) => Paths::All,
+        (_, Paths::None) => Paths::None,
+        _ => Paths::Some,
+    };
     let zero = trace.paths(|end| end.workload_lows[index].certain == 0);
     let maybe_zero = trace.paths(|end| end.workload_lows[index].possible == 0);
     let paused = match (zero, maybe_zero) {
@@ -306,6 +315,9 @@ pub fn not_created_reasons(trace: &Trace<'_>, workload: usize) -> Vec<String> {
     for end in &trace.ends {
         for new in end.new.iter().filter(|new| new.progress == Progress::NotCreated && trace.cast.sets[new.set].workload == workload) {
             let set = &trace.cast.sets[new.set];
+            if set.ordered && new.replaces.is_some_and(|candidate| !end.in_order(&trace.cast, new.set, candidate)) {
+                why.push("a pod with a lower ordinal is not Ready, and pods are made in order (OrderedReady)".to_owned());
+            }
             why.extend(set.creation_refused.clone());
             why.extend(set.creation_gap.clone());
             why.extend(set.create_hooks.iter().filter(|(hook, _)| end.down(&trace.cast, *hook)).map(|(hook, _)| {

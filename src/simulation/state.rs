@@ -293,7 +293,8 @@ impl<'a> State<'a> {
         }
         for index in 0..self.new.len() {
             let set = &cast.sets[self.new[index].set];
-            if self.new[index].progress != Progress::NotCreated || self.creation_refused(cast, self.new[index].set) {
+            let waits = set.ordered && self.new[index].replaces.is_some_and(|candidate| !self.in_order(cast, self.new[index].set, candidate));
+            if self.new[index].progress != Progress::NotCreated || waits || self.creation_refused(cast, self.new[index].set) {
                 continue;
             }
             self.new[index].progress = if set.gated { Progress::Gated } else { Progress::Pending };
@@ -329,12 +330,11 @@ impl<'a> State<'a> {
             }
         }
         lost.filter(|index| !self.new.iter().any(|new| new.replaces == Some(*index)))
-            .filter(|index| when == When::AtOnce || matches!(self.old[*index], Old::Gone(_)))
-            .find(|index| !entry.ordered || self.in_order(cast, set, *index))
+            .find(|index| when == When::AtOnce || matches!(self.old[*index], Old::Gone(_)))
     }
 
     /// Whether every pod of a StatefulSet with a lower ordinal is Ready.
-    fn in_order(&self, cast: &Cast<'a>, set: usize, candidate: usize) -> bool {
+    pub fn in_order(&self, cast: &Cast<'a>, set: usize, candidate: usize) -> bool {
         let workload = &cast.workloads[cast.sets[set].workload];
         let Some(own) = stateful_set::ordinal(&cast.candidates[candidate].pod.metadata.name) else { return true };
         let below = |name: &str| stateful_set::ordinal(name).is_some_and(|ordinal| ordinal < own);

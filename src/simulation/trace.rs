@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::snapshot::Snapshot;
 use crate::kubernetes::drain::DrainFlags;
+use crate::kubernetes::scheduling::{self, Incoming, Placement};
 use crate::report::document::DrainOutcome;
 use crate::report::finding::Certainty;
 
@@ -101,12 +102,21 @@ impl<'a> Trace<'a> {
 
     /// The same end with the drained nodes uncordoned: whether a Pending replacement then finds a node.
     pub fn placeable_after_uncordon(&self, end: &State<'a>, index: usize) -> bool {
-        let Some(occupant) = end.occupant(&self.cast, index) else { return false };
-        let incoming = crate::kubernetes::scheduling::Incoming { namespace: occupant.namespace, labels: occupant.labels, spec: occupant.spec };
         let mut placement = end.placement.clone();
         for node in &self.cast.nodes {
             placement.uncordon(*node);
         }
-        crate::kubernetes::scheduling::decide(&placement, &incoming).iter().any(|decision| State::takes(&self.cast, decision))
+        self.placeable(end, &placement, index)
+    }
+
+    /// Whether a gated replacement would find a node if its gate opened.
+    pub fn placeable_once_admitted(&self, end: &State<'a>, index: usize) -> bool {
+        self.placeable(end, &end.placement, index)
+    }
+
+    fn placeable(&self, end: &State<'a>, placement: &Placement<'a>, index: usize) -> bool {
+        let Some(occupant) = end.occupant(&self.cast, index) else { return false };
+        let incoming = Incoming { namespace: occupant.namespace, labels: occupant.labels, spec: occupant.spec };
+        scheduling::decide(placement, &incoming).iter().any(|decision| State::takes(&self.cast, decision))
     }
 }
