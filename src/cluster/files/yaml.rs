@@ -110,12 +110,13 @@ fn syntax(error: &serde_saphyr::Error, text: &str, start: Place) -> InputError {
     }
     let wrong = match cause {
         Error::SerdeInvalidType { unexpected, expected, .. } => {
-            let found = match unexpected.as_str() {
-                "sequence" => "a list",
-                "map" => "an object",
-                other => other,
+            let found = match (unexpected.as_str(), unexpected.strip_prefix("string ")) {
+                ("sequence", _) => "a list".to_owned(),
+                ("map", _) => "an object".to_owned(),
+                (_, Some(text)) => format!("the text {}", plain(text)),
+                (other, None) => plain(other),
             };
-            InputError::new(format!("expected {expected}, found {}", plain(found))).with_hint(EVERY_DOCUMENT)
+            InputError::new(format!("expected {expected}, found {found}")).with_hint(EVERY_DOCUMENT)
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => InputError::new(format!("nested more than {DEPTH} deep")),
         Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
