@@ -86,6 +86,14 @@ fn fields_may_be_missing_null_or_unknown() {
     let labels = load("apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: \"19e5\", b: \"true\", c: yes, 1: d}}\n").unwrap();
     let labels: Vec<_> = labels.pods.seen()[0].metadata.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     assert_eq!(labels, ["1=d", "a=19e5", "b=true", "c=yes"]);
+    // What kubectl prints without quotes, as its YAML library reads it back as text.
+    for bare in ["inf", "nan", "NaN", "Infinity", "_1", "1e", "e5", "1.2.3", "6e87543", "-6E+87543", "0x", "0xg", "0b2", "0o8", "1e5e5", "y2", "1e+", "2a"] {
+        let snapshot = load(format!("apiVersion: v1\nitems:\n- kind: Pod\n  apiVersion: v1\n  metadata: {{labels: {{a: {bare}}}}}\nkind: List\n"));
+        assert_eq!(snapshot.map(|snapshot| snapshot.pods.seen()[0].metadata.labels["a"].clone()).as_deref(), Ok(bare));
+    }
+    for wrong in [".inf", ".nan", "1e5", "017", "true", "[]"] {
+        assert!(load(format!("apiVersion: v1\nkind: Pod\nmetadata: {{labels: {{a: {wrong}}}}}\n")).is_err(), "{wrong}");
+    }
     let quantities = load("apiVersion: v1\nkind: Node\nstatus: {allocatable: {cpu: 2, memory: 1Gi, x: 0.5}}\n").unwrap();
     let quantities: Vec<_> = quantities.nodes.seen()[0].status.allocatable.values().map(|text| text.0.as_str()).collect();
     assert_eq!(quantities, ["2", "1Gi", "0.5"]);
@@ -349,7 +357,7 @@ fn no_list_is_lost_for_how_its_items_are_spelt() {
     let list = r#"{"apiVersion": "v1", "kind": "PodList", "\u0069tems": [{}]}"#;
     assert_eq!(load(list).unwrap().pods.seen().len(), 1);
     // Too long to be read again as YAML.
-    let error = load(format!("{}{list}", " ".repeat(2 << 20))).unwrap_err();
+    let error = load(format!("{list}{}", " ".repeat(2 << 20))).unwrap_err();
     assert_eq!(error.what, "a list whose items were not found");
 }
 
