@@ -21,7 +21,7 @@ pub struct InputError {
     /// What is wrong.
     pub what: String,
     /// The line at `place`, made safe to print, and where in it the place is, from 0.
-    pub excerpt: Option<(String, u32)>,
+    pub excerpt: Option<Box<(String, u32)>>,
     hint: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl InputError {
         let skipped = column.saturating_sub(SHOWN / 2);
         let shown: String = line.chars().skip(skipped).take(SHOWN).map(|character| if is_plain(character) { character } else { ' ' }).collect();
         if !shown.trim().is_empty() {
-            self.excerpt = Some((shown, u32::try_from(column - skipped).unwrap_or(0)));
+            self.excerpt = Some(Box::new((shown, u32::try_from(column - skipped).unwrap_or(0))));
         }
         self
     }
@@ -75,7 +75,8 @@ impl fmt::Display for InputError {
             write!(formatter, " (document {document})")?;
         }
         write!(formatter, ": {}", self.what)?;
-        if let (Some((line, column)), Some(place)) = (&self.excerpt, self.place) {
+        if let (Some(excerpt), Some(place)) = (&self.excerpt, self.place) {
+            let (line, column) = &**excerpt;
             let number = place.line.to_string();
             write!(formatter, "\n  {number} | {line}\n  {:width$} | {:>caret$}", "", "^", width = number.len(), caret = *column as usize + 1)?;
         }

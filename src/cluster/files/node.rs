@@ -1,6 +1,7 @@
 //! A parsed value that knows where it came from, and can tell which field has the wrong type.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
@@ -22,6 +23,8 @@ pub(super) enum Data {
     Null,
     Bool(bool),
     Number(Number),
+    /// A number in YAML that no float can hold, and the bytes that it was parsed from.
+    Infinite(Range<usize>),
     Text(String),
     List(Vec<Node>),
     Object(Vec<(String, Node)>),
@@ -44,11 +47,26 @@ impl Node {
         }
     }
 
+    /// Turns back into text what looks like a number with an exponent beyond all bounds, such as the commit `6e87543`:
+    /// kubectl prints such text without quotes. `text` is what the value was parsed from.
+    pub(super) fn restore_text(&mut self, text: &str) {
+        match &mut self.data {
+            Data::Infinite(bytes) => {
+                if let Some(token) = text.get(bytes.clone()).filter(|token| token.contains(['e', 'E'])) {
+                    self.data = Data::Text(token.to_owned());
+                }
+            }
+            Data::List(items) => items.iter_mut().for_each(|item| item.restore_text(text)),
+            Data::Object(fields) => fields.iter_mut().for_each(|(_, value)| value.restore_text(text)),
+            _ => {}
+        }
+    }
+
     fn unexpected(&self) -> Unexpected<'_> {
         match &self.data {
             Data::Null => Unexpected::Unit,
             Data::Bool(value) => Unexpected::Bool(*value),
-            Data::Number(_) => Unexpected::Other("number"),
+            Data::Number(_) | Data::Infinite(_) => Unexpected::Other("number"),
             Data::Text(text) => Unexpected::Str(text),
             Data::List(_) => Unexpected::Seq,
             Data::Object(_) => Unexpected::Map,
@@ -61,6 +79,7 @@ impl Node {
             Data::Null => "nothing".to_owned(),
             Data::Bool(value) => value.to_string(),
             Data::Number(number) => format!("the number {number}"),
+            Data::Infinite(_) => "a number beyond all bounds".to_owned(),
             Data::Text(text) => format!("the text \"{}\"", plain(text)),
             Data::List(_) => "a list".to_owned(),
             Data::Object(_) => "an object".to_owned(),
@@ -84,8 +103,13 @@ impl From<Value> for Node {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value, defined, .. } = Spanned::<Data>::deserialize(deserializer)?;
-        Ok(Self { line: defined.line(), column: defined.column(), data: value })
+        let Spanned { value: mut data, defined, .. } = Spanned::<Data>::deserialize(deserializer)?;
+        if let Data::Infinite(bytes) = &mut data {
+            let number = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok()).unwrap_or_default();
+            let start = number(defined.span().byte_offset());
+            *bytes = start..start.saturating_add(number(defined.span().byte_len()));
+        }
+        Ok(Self { line: defined.line(), column: defined.column(), data })
     }
 }
 
@@ -133,7 +157,7 @@ impl<'de> Visitor<'de> for DataVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Data, E> {
-        Number::from_f64(value).map(Data::Number).ok_or_else(|| E::invalid_value(Unexpected::Float(value), &self))
+        Ok(Number::from_f64(value).map_or(Data::Infinite(0..0), Data::Number))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Data, E> {
@@ -258,6 +282,7 @@ impl<'de> Deserializer<'de> for &'de Node {
                 (_, Some(value), _) => visitor.visit_u64(value),
                 (_, _, value) => visitor.visit_f64(value.unwrap_or(f64::NAN)),
             },
+            Data::Infinite(_) => visitor.visit_f64(f64::INFINITY),
             Data::Text(text) => visitor.visit_borrowed_str(text),
             Data::List(items) => visitor.visit_seq(Items { items: items.iter(), index: 0 }),
             Data::Object(fields) => visitor.visit_map(Fields { fields: fields.iter(), value: None }),

@@ -37,8 +37,7 @@ impl Head {
 #[serde(default)]
 struct ListFrame {
     metadata: Option<ListMeta>,
-    #[serde(rename = "items")]
-    _items: Option<Vec<IgnoredAny>>,
+    items: Option<Vec<IgnoredAny>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,6 +155,10 @@ impl<'a> Sink<'a> {
                 if frame.metadata.and_then(|metadata| metadata.next).is_some_and(|next| !next.is_empty()) {
                     let error = InputError::new(format!("this {} is one page of a longer list (metadata.continue is set)", plain(head.kind())));
                     return Err(document.blame(error.with_hint("capture the whole list, without a limit")));
+                }
+                // The name of the field may be written with escapes, which JSON's scanner does not look through.
+                if frame.items.is_some_and(|items| !items.is_empty()) {
+                    return Err(document.blame(InputError::new("a list whose items were not found").with_hint("write `items` without escapes, and once")));
                 }
                 if let (Some(kind), Some(_)) = (kind, &items) {
                     self.tally.stated.insert(kind);

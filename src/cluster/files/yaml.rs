@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Error, Options};
 
 use super::error::{InputError, plain};
@@ -82,6 +83,7 @@ fn options() -> Options {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPLAYED },
         emit_comments: false,
         strict_booleans: true,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
 }
@@ -110,12 +112,13 @@ fn syntax(error: &serde_saphyr::Error, text: &str, start: Place) -> InputError {
     }
     let wrong = match cause {
         Error::SerdeInvalidType { unexpected, expected, .. } => {
-            let found = match unexpected.as_str() {
-                "sequence" => "a list",
-                "map" => "an object",
-                other => other,
+            let found = match (unexpected.as_str(), unexpected.strip_prefix("string ")) {
+                ("sequence", _) => "a list".to_owned(),
+                ("map", _) => "an object".to_owned(),
+                (_, Some(text)) => format!("the text {}", plain(text)),
+                (other, None) => plain(other),
             };
-            InputError::new(format!("expected {expected}, found {}", plain(found))).with_hint(EVERY_DOCUMENT)
+            InputError::new(format!("expected {expected}, found {found}")).with_hint(EVERY_DOCUMENT)
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => InputError::new(format!("nested more than {DEPTH} deep")),
         Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
@@ -188,7 +191,9 @@ impl<'de, 't> Visitor<'de> for Document<'t, '_, '_> {
                 let around = Around::of(&head);
                 items = map.next_value_seed(Items { text: self.text, start: self.start, sink: self.sink, failed: self.failed, around })?;
             } else {
-                fields.push((key, map.next_value()?));
+                let mut value: Node = map.next_value()?;
+                value.restore_text(self.text);
+                fields.push((key, value));
             }
         }
         Ok(Some((fields, items)))
@@ -224,7 +229,8 @@ impl<'de, 't> Visitor<'de> for Items<'t, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
         let mut held = Vec::new();
-        while let Some(node) = sequence.next_element()? {
+        while let Some(mut node) = sequence.next_element::<Node>()? {
+            node.restore_text(self.text);
             match self.sink.item(Located { node, text: self.text, start: self.start }, &self.around) {
                 Ok(item) => held.extend(item),
                 Err(error) => {
