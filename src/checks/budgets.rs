@@ -23,10 +23,22 @@ pub fn demand(budget: &PodDisruptionBudget) -> String {
 /// The budget's status with every pod under it healthy, and the replicas it would then need to allow one.
 fn at_best(context: &Context<'_>, index: usize) -> Option<Status> {
     let budget = &context.trace.cast.budgets[index];
-    let mut pods: Vec<Counted<'_>> = budget.others.iter().map(|pod| Counted { healthy: true, ..pod.clone() }).collect();
+    let mut pods: Vec<Counted<'_>> = budget
+        .others
+        .iter()
+        .map(|pod| Counted {
+            healthy: true,
+            ..pod.clone()
+        })
+        .collect();
     for candidate in &budget.candidates {
         let pod = context.trace.cast.candidates[*candidate].pod;
-        pods.push(Counted { namespace: &pod.metadata.namespace, name: &pod.metadata.name, controller: pod.metadata.controller(), healthy: true });
+        pods.push(Counted {
+            namespace: &pod.metadata.namespace,
+            name: &pod.metadata.name,
+            controller: pod.metadata.controller(),
+            healthy: true,
+        });
     }
     disruption::status(context.snapshot, budget.budget, &pods).ok()
 }
@@ -40,13 +52,25 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
             continue;
         }
         let blocked = |end: &State<'_>| -> Vec<usize> {
-            entry.candidates.iter().copied().filter(|candidate| end.old[*candidate] == Old::Here && trace.stuck(end, *candidate)).collect()
+            entry
+                .candidates
+                .iter()
+                .copied()
+                .filter(|candidate| end.old[*candidate] == Old::Here && trace.stuck(end, *candidate))
+                .collect()
         };
-        let Some((severity, certainty)) = graded(trace.paths(|end| !blocked(end).is_empty()), Severity::Unsafe, Severity::AtRisk) else { continue };
-        let Some(end) = trace.ends.iter().find(|end| !blocked(end).is_empty()) else { continue };
+        let Some((severity, certainty)) = graded(trace.paths(|end| !blocked(end).is_empty()), Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
+        let Some(end) = trace.ends.iter().find(|end| !blocked(end).is_empty()) else {
+            continue;
+        };
         let budget = entry.budget;
         let (namespace, name) = (&budget.metadata.namespace, &budget.metadata.name);
-        let pods: Vec<String> = blocked(end).into_iter().map(|candidate| trace.cast.candidates[candidate].pod.metadata.name.clone()).collect();
+        let pods: Vec<String> = blocked(end)
+            .into_iter()
+            .map(|candidate| trace.cast.candidates[candidate].pod.metadata.name.clone())
+            .collect();
         let node = trace.cast.node_name(trace.cast.candidates[blocked(end)[0]].turn);
         let best = at_best(context, index);
         let never = best.as_ref().map(|best| best.allowed() == 0);
@@ -83,7 +107,13 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
             format!("{name} ({}) {word}", demand(budget)),
         );
         item.node = Some(node.to_owned());
-        item.evidence.push(format!("{}: {} healthy, {} wanted, allows {} when the drain stands still", demand(budget), now.healthy, now.desired, now.allowed));
+        item.evidence.push(format!(
+            "{}: {} healthy, {} wanted, allows {} when the drain stands still",
+            demand(budget),
+            now.healthy,
+            now.desired,
+            now.allowed
+        ));
         item.evidence.push(format!("refused with 429 every 5 s: {}", listed(&pods)));
         item.evidence.extend(why_not_refilled(context, end, index));
         item.consequence = refusal_consequence(node, &pods);
@@ -94,7 +124,10 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
 }
 
 fn refusal_consequence(node: &str, pods: &[String]) -> String {
-    format!("kubectl drain goes on until you stop it; {node} stays cordoned with {}", listed(pods))
+    format!(
+        "kubectl drain goes on until you stop it; {node} stays cordoned with {}",
+        listed(pods)
+    )
 }
 
 /// Why replacements under the budget do not become Ready.
@@ -109,13 +142,23 @@ fn why_not_refilled(context: &Context<'_>, end: &State<'_>, index: usize) -> Vec
             Progress::Gated => why.push(format!("a replacement of {key} waits behind a scheduling gate")),
             Progress::NotCreated => why.push(format!("a replacement of {key} is not created")),
             Progress::Placed { crashes: true, node } => {
-                why.push(format!("a replacement of {key} crash-loops on {}", trace.cast.placement.nodes()[node].name()));
+                why.push(format!(
+                    "a replacement of {key} crash-loops on {}",
+                    trace.cast.placement.nodes()[node].name()
+                ));
             }
-            Progress::Placed { .. } if !trace.cast.sets[new.set].becomes_ready => why.push(format!("no pod of {key} is Ready, so its replacement will not be")),
+            Progress::Placed { .. } if !trace.cast.sets[new.set].becomes_ready => {
+                why.push(format!("no pod of {key} is Ready, so its replacement will not be"))
+            }
             Progress::Placed { .. } => {}
         }
     }
-    let unready: Vec<String> = entry.others.iter().filter(|pod| !pod.healthy).map(|pod| pod.name.to_owned()).collect();
+    let unready: Vec<String> = entry
+        .others
+        .iter()
+        .filter(|pod| !pod.healthy)
+        .map(|pod| pod.name.to_owned())
+        .collect();
     if !unready.is_empty() {
         why.push(format!("not Ready elsewhere: {}", listed(&unready)));
     }
@@ -130,7 +173,11 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
     let entry = &trace.cast.budgets[index];
     let budget = entry.budget;
     let (namespace, name) = (budget.metadata.namespace.as_str(), budget.metadata.name.as_str());
-    let workload = entry.candidates.iter().find_map(|candidate| trace.cast.candidates[*candidate].workload).map(|workload| &trace.cast.workloads[workload]);
+    let workload = entry
+        .candidates
+        .iter()
+        .find_map(|candidate| trace.cast.candidates[*candidate].workload)
+        .map(|workload| &trace.cast.workloads[workload]);
     let scale_to = workload.and_then(|workload| Some((&workload.key, workload.wanted? + 1)));
     let zero = matches!(budget.spec.max_unavailable, Some(crate::cluster::objects::IntOrPercent::Int(0)));
     match scale_to {
@@ -188,9 +235,17 @@ pub fn overlapping(context: &Context<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (budgets, candidates) in groups {
         let failed = trace.paths(|end| candidates.iter().any(|candidate| matches!(end.old[*candidate], Old::Failed(_))));
-        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else { continue };
-        let names: Vec<String> = budgets.iter().map(|budget| trace.cast.budgets[*budget].budget.metadata.name.clone()).collect();
-        let pods: Vec<String> = candidates.iter().map(|candidate| trace.cast.candidates[*candidate].pod.metadata.name.clone()).collect();
+        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
+        let names: Vec<String> = budgets
+            .iter()
+            .map(|budget| trace.cast.budgets[*budget].budget.metadata.name.clone())
+            .collect();
+        let pods: Vec<String> = candidates
+            .iter()
+            .map(|candidate| trace.cast.candidates[*candidate].pod.metadata.name.clone())
+            .collect();
         let first = &trace.cast.candidates[candidates[0]];
         let (namespace, node) = (&first.pod.metadata.namespace, trace.cast.node_name(first.turn));
         let mut item = finding(
@@ -198,14 +253,23 @@ pub fn overlapping(context: &Context<'_>) -> Vec<Finding> {
             severity,
             certainty,
             object("PodDisruptionBudget", namespace, &names[0]),
-            format!("{} {} under more than one budget ({}), which the eviction API refuses", listed(&pods), if pods.len() == 1 { "is" } else { "are" }, names.join(", ")),
+            format!(
+                "{} {} under more than one budget ({}), which the eviction API refuses",
+                listed(&pods),
+                if pods.len() == 1 { "is" } else { "are" },
+                names.join(", ")
+            ),
         );
         item.node = Some(node.to_owned());
         item.evidence = names.iter().map(|name| format!("{name} selects {}", listed(&pods))).collect();
         item.consequence = format!("the eviction API answers 500 whatever the budgets allow; {node} stays cordoned with these pods");
         item.remedy = Remedy {
             text: "keep one of the budgets: narrow the other's selector, or delete it".to_owned(),
-            command: Some(context.kubectl.line(["delete", "pdb", names.last().unwrap_or(&names[0]), "-n", namespace])),
+            command: Some(
+                context
+                    .kubectl
+                    .line(["delete", "pdb", names.last().unwrap_or(&names[0]), "-n", namespace]),
+            ),
             values_key: None,
         };
         found.push(item);
@@ -228,13 +292,25 @@ pub fn stale(context: &Context<'_>) -> Vec<Finding> {
                 Severity::AtRisk,
                 Certainty::Possible,
                 object("PodDisruptionBudget", &meta.namespace, &meta.name),
-                format!("{} was changed and its status is not computed yet: evictions wait until it is", meta.name),
+                format!(
+                    "{} was changed and its status is not computed yet: evictions wait until it is",
+                    meta.name
+                ),
             );
-            item.evidence = vec![format!("generation {}, observedGeneration {}", meta.generation, entry.budget.status.observed_generation)];
-            item.consequence = "evictions get 429 until the disruption controller has caught up; this preflight judged the budget as it will be then".to_owned();
+            item.evidence = vec![format!(
+                "generation {}, observedGeneration {}",
+                meta.generation, entry.budget.status.observed_generation
+            )];
+            item.consequence =
+                "evictions get 429 until the disruption controller has caught up; this preflight judged the budget as it will be then"
+                    .to_owned();
             item.remedy = Remedy {
                 text: "wait a few seconds and run this again; if it stays, the controller manager does not run".to_owned(),
-                command: Some(context.kubectl.line(["get", "pdb", &meta.name, "-n", &meta.namespace, "-o", "yaml"])),
+                command: Some(
+                    context
+                        .kubectl
+                        .line(["get", "pdb", &meta.name, "-n", &meta.namespace, "-o", "yaml"]),
+                ),
                 values_key: None,
             };
             item
@@ -248,7 +324,9 @@ pub fn bypassed(context: &Context<'_>) -> Vec<Finding> {
     if !trace.cast.flags.disable_eviction {
         return Vec::new();
     }
-    let Some(start) = trace.ends.first().map(|_| State::new(&trace.cast, true)) else { return Vec::new() };
+    let Some(start) = trace.ends.first().map(|_| State::new(&trace.cast, true)) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for (index, entry) in trace.cast.budgets.iter().enumerate() {
         let pods: Vec<&str> = entry
@@ -270,11 +348,19 @@ pub fn bypassed(context: &Context<'_>) -> Vec<Finding> {
             Severity::AtRisk,
             Certainty::Certain,
             object("PodDisruptionBudget", &meta.namespace, &meta.name),
-            format!("--disable-eviction deletes pods that {} ({}) would hold back", meta.name, demand(entry.budget)),
+            format!(
+                "--disable-eviction deletes pods that {} ({}) would hold back",
+                meta.name,
+                demand(entry.budget)
+            ),
         );
         item.evidence = vec![format!("allows {allowed} now; deleted at once: {}", listed(&names))];
         item.consequence = "the budget is broken for as long as replacements are not Ready".to_owned();
-        item.remedy = Remedy { text: "leave --disable-eviction out, so that budgets are asked".to_owned(), command: None, values_key: None };
+        item.remedy = Remedy {
+            text: "leave --disable-eviction out, so that budgets are asked".to_owned(),
+            command: None,
+            values_key: None,
+        };
         found.push(item);
     }
     found

@@ -38,21 +38,35 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
             Holder::Node(_, pod) => pod,
             Holder::Released | Holder::Unmatched(_) | Holder::Unknown(_) => None,
         };
-        let Some(index) = holder.and_then(|pod| trace.cast.candidate_of(pod)) else { continue };
+        let Some(index) = holder.and_then(|pod| trace.cast.candidate_of(pod)) else {
+            continue;
+        };
         let entry = &trace.cast.candidates[index];
-        let leaves = trace.ends.iter().any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
+        let leaves = trace
+            .ends
+            .iter()
+            .any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
         if !leaves || !trace.cast.removed(entry) {
             continue;
         }
         let successors: Vec<String> = entry
             .workload
-            .map(|workload| trace.cast.workloads[workload].staying.iter().filter(|pod| pod.status.phase == "Running"))
+            .map(|workload| {
+                trace.cast.workloads[workload]
+                    .staying
+                    .iter()
+                    .filter(|pod| pod.status.phase == "Running")
+            })
             .into_iter()
             .flatten()
             .map(|pod| pod.metadata.name.clone())
             .collect();
         let seconds = |value: i64| u32::try_from(value.max(0)).unwrap_or(u32::MAX);
-        let gap = if rule.released { [0, seconds(rule.retry)] } else { [seconds(rule.duration), seconds(rule.duration + rule.retry)] };
+        let gap = if rule.released {
+            [0, seconds(rule.retry)]
+        } else {
+            [seconds(rule.duration), seconds(rule.duration + rule.retry)]
+        };
         found.push(Leader {
             row: LeaderRow {
                 lease: lease.metadata.name.clone(),
@@ -83,7 +97,12 @@ fn rule(context: &Context<'_>, lease: &Lease) -> Rule {
             duration: election.duration_seconds,
             retry: election.retry_seconds,
         },
-        None => Rule { form: HolderForm::Unknown, released: false, duration: lease.spec.lease_duration_seconds, retry: 2 },
+        None => Rule {
+            form: HolderForm::Unknown,
+            released: false,
+            duration: lease.spec.lease_duration_seconds,
+            retry: 2,
+        },
     }
 }
 
@@ -101,7 +120,11 @@ pub fn moving(context: &Context<'_>) -> Vec<Finding> {
                 Severity::Info,
                 Certainty::Certain,
                 object("Lease", &row.namespace, &row.lease),
-                format!("the leader moves from {} to {}, after {shortest} to {longest} s", row.holder, listed(&row.successors)),
+                format!(
+                    "the leader moves from {} to {}, after {shortest} to {longest} s",
+                    row.holder,
+                    listed(&row.successors)
+                ),
             );
             item.node = Some(node.to_owned());
             item.evidence = vec![format!("{} holds the lease, on {node}", row.holder)];

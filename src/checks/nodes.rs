@@ -17,27 +17,43 @@ pub fn refused(context: &Context<'_>) -> Vec<Finding> {
         let mut reasons: BTreeMap<Refusal, Vec<String>> = BTreeMap::new();
         for candidate in trace.cast.candidates.iter().filter(|candidate| candidate.turn == turn) {
             if let Filtered::Refuse(reason) = candidate.filtered {
-                reasons.entry(reason).or_default().push(format!("{}/{}", candidate.pod.metadata.namespace, candidate.pod.metadata.name));
+                reasons
+                    .entry(reason)
+                    .or_default()
+                    .push(format!("{}/{}", candidate.pod.metadata.namespace, candidate.pod.metadata.name));
             }
         }
-        let Some((severity, certainty)) = super::graded(reached, Severity::Unsafe, Severity::AtRisk) else { continue };
+        let Some((severity, certainty)) = super::graded(reached, Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
         if reasons.is_empty() {
             continue;
         }
         let node = trace.cast.node_name(turn);
         let flags: Vec<&str> = reasons.keys().map(|reason| reason.flag()).collect();
         let mut item = finding(
-            if reasons.contains_key(&Refusal::OrphanedDaemonSet) { Code::OrphanedDaemonSetPod } else { Code::DrainRefused },
+            if reasons.contains_key(&Refusal::OrphanedDaemonSet) {
+                Code::OrphanedDaemonSetPod
+            } else {
+                Code::DrainRefused
+            },
             severity,
             certainty,
             object("Node", "", node),
             format!(
                 "kubectl says: {}",
-                reasons.iter().map(|(reason, pods)| format!("cannot delete {}: {}", reason.words(), listed(pods))).collect::<Vec<_>>().join("; ")
+                reasons
+                    .iter()
+                    .map(|(reason, pods)| format!("cannot delete {}: {}", reason.words(), listed(pods)))
+                    .collect::<Vec<_>>()
+                    .join("; ")
             ),
         );
         item.node = Some(node.to_owned());
-        item.evidence = reasons.iter().map(|(reason, pods)| format!("{}: {}", reason.words(), pods.join(", "))).collect();
+        item.evidence = reasons
+            .iter()
+            .map(|(reason, pods)| format!("{}: {}", reason.words(), pods.join(", ")))
+            .collect();
         item.consequence = format!("{node} is cordoned and nothing on it is evicted");
         let mut dedup = flags.clone();
         dedup.sort_unstable();
@@ -46,7 +62,11 @@ pub fn refused(context: &Context<'_>) -> Vec<Finding> {
             text: format!(
                 "add {} once you know that these pods may go{}",
                 dedup.join(" "),
-                if dedup.contains(&"--force") { " for good: nothing recreates them" } else { "" }
+                if dedup.contains(&"--force") {
+                    " for good: nothing recreates them"
+                } else {
+                    ""
+                }
             ),
             command: None,
             values_key: None,
@@ -75,13 +95,19 @@ pub fn cordoned(context: &Context<'_>) -> Vec<Finding> {
         let (code, message) = if drained {
             (Code::NodeAlreadyCordoned, format!("{name} was cordoned before this drain"))
         } else {
-            (Code::AnotherNodeCordoned, format!("{name} is cordoned too: it takes no replacement"))
+            (
+                Code::AnotherNodeCordoned,
+                format!("{name} is cordoned too: it takes no replacement"),
+            )
         };
         let mut item = finding(code, Severity::Info, Certainty::Certain, object("Node", "", name), message);
         item.node = Some(name.clone());
         item.evidence = vec!["spec.unschedulable is true".to_owned()];
-        item.consequence =
-            if drained { "somebody may be at work on it".to_owned() } else { "one node less to land on; where it counts as an empty domain, a hard spread refuses more".to_owned() };
+        item.consequence = if drained {
+            "somebody may be at work on it".to_owned()
+        } else {
+            "one node less to land on; where it counts as an empty domain, a hard spread refuses more".to_owned()
+        };
         item.remedy = Remedy {
             text: "if its maintenance is over, uncordon it".to_owned(),
             command: Some(context.kubectl.line(["uncordon", name])),
@@ -106,6 +132,10 @@ pub fn no_install(context: &Context<'_>) -> Vec<Finding> {
     );
     item.evidence = vec!["no Deployment carries the labels of the operator chart".to_owned()];
     item.consequence = "nothing is said about GPUStack's components".to_owned();
-    item.remedy = Remedy { text: "if there is one, name it with --release and -n".to_owned(), command: None, values_key: None };
+    item.remedy = Remedy {
+        text: "if there is one, name it with --release and -n".to_owned(),
+        command: None,
+        values_key: None,
+    };
     vec![item]
 }

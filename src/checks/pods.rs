@@ -30,20 +30,29 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         }
         let node = trace.cast.node_name(candidate.turn);
         let never = |end: &State<'_>| matches!(end.old[index], Old::Terminating(_)) && trace.stuck(end, index);
-        let Some((severity, certainty)) = graded(trace.paths(never), Severity::Unsafe, Severity::AtRisk) else { continue };
+        let Some((severity, certainty)) = graded(trace.paths(never), Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
         if candidate.holds.contains(&Hold::Node) {
             silent.entry(candidate.turn).or_default().push(pod_name(candidate));
             continue;
         }
-        let Some(end) = trace.ends.iter().find(|end| never(end)) else { continue };
-        let Some(hold) = candidate.holds.iter().find(|hold| !end.lets_go(&trace.cast, index, hold)) else { continue };
+        let Some(end) = trace.ends.iter().find(|end| never(end)) else {
+            continue;
+        };
+        let Some(hold) = candidate.holds.iter().find(|hold| !end.lets_go(&trace.cast, index, hold)) else {
+            continue;
+        };
         let down: Vec<String> = candidate
             .update_hooks
             .iter()
             .filter(|(hook, _)| end.down(&trace.cast, *hook))
             .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
             .collect();
-        let refused = format!("the removal is an update of the pod, and {} refuses it while nobody answers", listed(&down));
+        let refused = format!(
+            "the removal is an update of the pod, and {} refuses it while nobody answers",
+            listed(&down)
+        );
         let name = pod_name(candidate);
         let (code, why, fix) = match hold {
             Hold::JobTracking => (
@@ -53,7 +62,10 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             ),
             Hold::Kueue { worker } if down.is_empty() => (
                 Code::FinalizerHoldsPod,
-                format!("nobody removes kueue.x-k8s.io/managed: {} does not run off the drained node", if *worker { "Kueue or the worker" } else { "Kueue" }),
+                format!(
+                    "nobody removes kueue.x-k8s.io/managed: {} does not run off the drained node",
+                    if *worker { "Kueue or the worker" } else { "Kueue" }
+                ),
                 "keep one replica of Kueue and of the worker running elsewhere".to_owned(),
             ),
             Hold::Kueue { .. } => (
@@ -78,21 +90,37 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             ),
             Hold::Node => continue,
         };
-        let code = if candidate.pod.metadata.terminating() { Code::StuckTerminating } else { code };
+        let code = if candidate.pod.metadata.terminating() {
+            Code::StuckTerminating
+        } else {
+            code
+        };
         let mut item = finding(
             code,
             severity,
             certainty,
             pod_ref(candidate),
-            format!("{name} {} Terminating: {why}", if certainty == Certainty::Certain { "stays" } else { "may stay" }),
+            format!(
+                "{name} {} Terminating: {why}",
+                if certainty == Certainty::Certain { "stays" } else { "may stay" }
+            ),
         );
         item.node = Some(node.to_owned());
         item.evidence = vec![format!("finalizers: {}", candidate.pod.metadata.finalizers.join(", "))];
-        item.evidence.extend(down.iter().map(|webhook| format!("webhook {webhook} has no ready endpoint then")));
+        item.evidence
+            .extend(down.iter().map(|webhook| format!("webhook {webhook} has no ready endpoint then")));
         item.consequence = "kubectl drain waits for the pod to be gone until you stop it".to_owned();
         item.remedy = Remedy {
             text: fix,
-            command: Some(context.kubectl.line(["get", "pod", &candidate.pod.metadata.name, "-n", &candidate.pod.metadata.namespace, "-o", "jsonpath={.metadata.finalizers}"])),
+            command: Some(context.kubectl.line([
+                "get",
+                "pod",
+                &candidate.pod.metadata.name,
+                "-n",
+                &candidate.pod.metadata.namespace,
+                "-o",
+                "jsonpath={.metadata.finalizers}",
+            ])),
             values_key: None,
         };
         found.push(item);
@@ -104,7 +132,11 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             Severity::Unsafe,
             Certainty::Certain,
             object("Node", "", node),
-            format!("the kubelet of {node} does not answer, so {} {} Terminating", listed(&pods), if pods.len() == 1 { "stays" } else { "stay" }),
+            format!(
+                "the kubelet of {node} does not answer, so {} {} Terminating",
+                listed(&pods),
+                if pods.len() == 1 { "stays" } else { "stay" }
+            ),
         );
         item.node = Some(node.to_owned());
         item.evidence = vec!["the node's Ready condition is not True".to_owned()];
@@ -128,16 +160,26 @@ pub fn unmanaged(context: &Context<'_>) -> Vec<Finding> {
             continue;
         }
         let gone = trace.paths(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
-        let Some((severity, certainty)) = graded(gone, Severity::AtRisk, Severity::AtRisk) else { continue };
+        let Some((severity, certainty)) = graded(gone, Severity::AtRisk, Severity::AtRisk) else {
+            continue;
+        };
         let name = pod_name(candidate);
         let (code, message, evidence) = match &candidate.owner {
-            Owner::Bare => (Code::UnmanagedPod, format!("{name} has no controller: nothing recreates it"), "no owner reference is a controller".to_owned()),
-            Owner::Gone(owner) if owner.kind == "DaemonSet" => {
-                (Code::OrphanedDaemonSetPod, format!("{name}'s DaemonSet is gone: nothing recreates it"), format!("DaemonSet {} does not exist", owner.name))
-            }
-            Owner::Gone(owner) => {
-                (Code::OrphanedPod, format!("{name}'s {} is gone: nothing recreates it", owner.kind), format!("{} {} does not exist", owner.kind, owner.name))
-            }
+            Owner::Bare => (
+                Code::UnmanagedPod,
+                format!("{name} has no controller: nothing recreates it"),
+                "no owner reference is a controller".to_owned(),
+            ),
+            Owner::Gone(owner) if owner.kind == "DaemonSet" => (
+                Code::OrphanedDaemonSetPod,
+                format!("{name}'s DaemonSet is gone: nothing recreates it"),
+                format!("DaemonSet {} does not exist", owner.name),
+            ),
+            Owner::Gone(owner) => (
+                Code::OrphanedPod,
+                format!("{name}'s {} is gone: nothing recreates it", owner.kind),
+                format!("{} {} does not exist", owner.kind, owner.name),
+            ),
             _ => continue,
         };
         let mut item = finding(code, severity, certainty, pod_ref(candidate), message);
@@ -146,7 +188,15 @@ pub fn unmanaged(context: &Context<'_>) -> Vec<Finding> {
         item.consequence = "it is gone for good".to_owned();
         item.remedy = Remedy {
             text: "keep its manifest, to create it again afterwards:".to_owned(),
-            command: Some(context.kubectl.line(["get", "pod", &candidate.pod.metadata.name, "-n", &candidate.pod.metadata.namespace, "-o", "yaml"])),
+            command: Some(context.kubectl.line([
+                "get",
+                "pod",
+                &candidate.pod.metadata.name,
+                "-n",
+                &candidate.pod.metadata.namespace,
+                "-o",
+                "yaml",
+            ])),
             values_key: None,
         };
         found.push(item);
@@ -160,7 +210,10 @@ pub fn local_data(context: &Context<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<ObjectRef, Vec<&Candidate<'_>>> = BTreeMap::new();
     for (index, candidate) in trace.cast.candidates.iter().enumerate() {
         let volumes = candidate.pod.spec.volumes.iter().any(|volume| volume.empty_dir.is_some());
-        let leaves = trace.ends.iter().any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
+        let leaves = trace
+            .ends
+            .iter()
+            .any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
         if volumes && leaves && !candidate.pod.finished() {
             let key = match candidate.workload {
                 Some(workload) => {
@@ -176,7 +229,14 @@ pub fn local_data(context: &Context<'_>) -> Vec<Finding> {
         .into_iter()
         .map(|(key, candidates)| {
             let pods: Vec<String> = candidates.iter().map(|candidate| candidate.pod.metadata.name.clone()).collect();
-            let volumes: Vec<String> = candidates[0].pod.spec.volumes.iter().filter(|volume| volume.empty_dir.is_some()).map(|volume| volume.name.clone()).collect();
+            let volumes: Vec<String> = candidates[0]
+                .pod
+                .spec
+                .volumes
+                .iter()
+                .filter(|volume| volume.empty_dir.is_some())
+                .map(|volume| volume.name.clone())
+                .collect();
             let mut item = finding(
                 Code::LocalData,
                 Severity::Info,
@@ -187,7 +247,10 @@ pub fn local_data(context: &Context<'_>) -> Vec<Finding> {
             item.node = Some(trace.cast.node_name(candidates[0].turn).to_owned());
             item.evidence = vec![format!("volumes: {}", volumes.join(", "))];
             item.consequence = "what stands there ends with the pod".to_owned();
-            item.remedy = Remedy { text: "nothing, unless the data matters; --delete-emptydir-data=false makes kubectl refuse instead".to_owned(), ..Remedy::default() };
+            item.remedy = Remedy {
+                text: "nothing, unless the data matters; --delete-emptydir-data=false makes kubectl refuse instead".to_owned(),
+                ..Remedy::default()
+            };
             item
         })
         .collect()
@@ -214,12 +277,19 @@ pub fn daemon_sets(context: &Context<'_>) -> Vec<Finding> {
             Severity::Info,
             Certainty::Certain,
             object("Node", "", node),
-            format!("{} DaemonSet {} on {node}", pods.len(), if pods.len() == 1 { "pod stays" } else { "pods stay" }),
+            format!(
+                "{} DaemonSet {} on {node}",
+                pods.len(),
+                if pods.len() == 1 { "pod stays" } else { "pods stay" }
+            ),
         );
         item.node = Some(node.to_owned());
         item.evidence = pods;
         item.consequence = "they go on running, and keep their host ports".to_owned();
-        item.remedy = Remedy { text: "nothing: they end with the machine".to_owned(), ..Remedy::default() };
+        item.remedy = Remedy {
+            text: "nothing: they end with the machine".to_owned(),
+            ..Remedy::default()
+        };
         found.push(item);
     }
     found
@@ -232,7 +302,10 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
     for (index, candidate) in trace.cast.candidates.iter().enumerate() {
         if let (Owner::Job(_), Some(set)) = (&candidate.owner, candidate.set)
             && !candidate.pod.metadata.terminating()
-            && trace.ends.iter().any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)))
+            && trace
+                .ends
+                .iter()
+                .any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)))
         {
             groups.entry(set).or_default().push(index);
         }
@@ -242,8 +315,17 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
         let entry = &trace.cast.sets[set];
         let Owner::Job(job) = &entry.owner else { continue };
         let node = trace.cast.node_name(trace.cast.candidates[pods[0]].turn);
-        let names: Vec<String> = pods.iter().map(|index| trace.cast.candidates[*index].pod.metadata.name.clone()).collect();
-        let lost = |end: &State<'_>| super::count(pods.iter().filter(|index| matches!(end.old[**index], Old::Gone(_) | Old::Terminating(_))).count());
+        let names: Vec<String> = pods
+            .iter()
+            .map(|index| trace.cast.candidates[*index].pod.metadata.name.clone())
+            .collect();
+        let lost = |end: &State<'_>| {
+            super::count(
+                pods.iter()
+                    .filter(|index| matches!(end.old[**index], Old::Gone(_) | Old::Terminating(_)))
+                    .count(),
+            )
+        };
         let fails = trace.paths(|end| entry.failures_left.is_some_and(|left| lost(end) > left));
         let (severity, certainty) = graded(fails, Severity::AtRisk, Severity::Info).unwrap_or((Severity::Info, Certainty::Certain));
         let failing = severity == Severity::AtRisk;
@@ -253,17 +335,36 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
             certainty,
             object("Job", &job.metadata.namespace, &job.metadata.name),
             if failing {
-                format!("Job {} fails: {} is evicted, and no more failures are allowed", job.metadata.name, listed(&names))
+                format!(
+                    "Job {} fails: {} is evicted, and no more failures are allowed",
+                    job.metadata.name,
+                    listed(&names)
+                )
             } else {
                 format!("Job {} starts over: {} is evicted", job.metadata.name, listed(&names))
             },
         );
         item.node = Some(node.to_owned());
-        item.evidence = vec![format!("backoffLimit {}, failed so far {}", job.spec.backoff_limit.unwrap_or(6), job.status.failed)];
-        item.consequence = if failing { "an evicted pod counts as failed: the Job ends as Failed".to_owned() } else { "the work of this pod is done again from its start, or its last checkpoint".to_owned() };
+        item.evidence = vec![format!(
+            "backoffLimit {}, failed so far {}",
+            job.spec.backoff_limit.unwrap_or(6),
+            job.status.failed
+        )];
+        item.consequence = if failing {
+            "an evicted pod counts as failed: the Job ends as Failed".to_owned()
+        } else {
+            "the work of this pod is done again from its start, or its last checkpoint".to_owned()
+        };
         item.remedy = Remedy {
             text: "wait for it, or accept this".to_owned(),
-            command: Some(context.kubectl.line(["wait", "--for=condition=complete", &format!("job/{}", job.metadata.name), "-n", &job.metadata.namespace, "--timeout=1h"])),
+            command: Some(context.kubectl.line([
+                "wait",
+                "--for=condition=complete",
+                &format!("job/{}", job.metadata.name),
+                "-n",
+                &job.metadata.namespace,
+                "--timeout=1h",
+            ])),
             values_key: None,
         };
         found.push(item);

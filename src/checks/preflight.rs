@@ -96,7 +96,13 @@ pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> Drai
         unserved: part.unserved,
         leaders: part.leaders,
         after: part.after,
-        drain_command: request.kubectl.line(["drain"].into_iter().map(str::to_owned).chain(request.nodes.iter().cloned()).chain(request.flag_words.iter().cloned())),
+        drain_command: request.kubectl.line(
+            ["drain"]
+                .into_iter()
+                .map(str::to_owned)
+                .chain(request.nodes.iter().cloned())
+                .chain(request.flag_words.iter().cloned()),
+        ),
         not_assessed,
     }
 }
@@ -124,9 +130,7 @@ pub fn header(kind: &'static str, snapshot: &Snapshot, install: Option<&Install<
 
 /// Worst first; then by code and object.
 fn sort(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| {
-        (b.severity, a.code.as_str(), &a.object, &a.node).cmp(&(a.severity, b.code.as_str(), &b.object, &b.node))
-    });
+    findings.sort_by(|a, b| (b.severity, a.code.as_str(), &a.object, &a.node).cmp(&(a.severity, b.code.as_str(), &b.object, &b.node)));
 }
 
 /// What one way to take the unknown gives.
@@ -141,7 +145,12 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn new(snapshot: &'a Snapshot, trace: &'a Trace<'a>, install: Option<&'a Install<'a>>, request: &'a Request) -> Self {
-        let context = Context { snapshot, trace, install, kubectl: &request.kubectl };
+        let context = Context {
+            snapshot,
+            trace,
+            install,
+            kubectl: &request.kubectl,
+        };
         let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&context)).collect();
         for finding in &mut findings {
             finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
@@ -166,7 +175,9 @@ fn common(mut all: Vec<&[Finding]>) -> Vec<Finding> {
         .filter_map(|finding| {
             let mut mild = finding.clone();
             for others in &all {
-                let same = others.iter().find(|other| other.code == finding.code && other.object == finding.object)?;
+                let same = others
+                    .iter()
+                    .find(|other| other.code == finding.code && other.object == finding.object)?;
                 if (same.severity, same.certainty) < (mild.severity, mild.certainty) {
                     mild = same.clone();
                 }
@@ -183,7 +194,14 @@ fn gaps(traces: &[Trace<'_>], found: &Found<'_>) -> BTreeSet<Gap> {
     }
     if traces.iter().any(|trace| trace.bounded) {
         gaps.insert(
-            Gap::undecided("some orders of events", format!("there are more than {} ways for this drain to go", crate::simulation::explore::MAX_STATES)).decisive(),
+            Gap::undecided(
+                "some orders of events",
+                format!(
+                    "there are more than {} ways for this drain to go",
+                    crate::simulation::explore::MAX_STATES
+                ),
+            )
+            .decisive(),
         );
     }
     gaps
@@ -243,13 +261,25 @@ fn unknowns(not_assessed: &[NotAssessed], request: &Request) -> Vec<Finding> {
                     "get the right to {} {}{}{}, or give the objects with -f",
                     right.verb,
                     right.resource,
-                    if right.group.is_empty() { String::new() } else { format!(".{}", right.group) },
-                    right.namespace.as_ref().map(|namespace| format!(" in {namespace}")).unwrap_or_default()
+                    if right.group.is_empty() {
+                        String::new()
+                    } else {
+                        format!(".{}", right.group)
+                    },
+                    right
+                        .namespace
+                        .as_ref()
+                        .map(|namespace| format!(" in {namespace}"))
+                        .unwrap_or_default()
                 ),
                 None => "read what is missing, or judge it by hand".to_owned(),
             };
             item.remedy.command = entry.missing_right.as_ref().map(|right| {
-                let resource = if right.group.is_empty() { right.resource.clone() } else { format!("{}.{}", right.resource, right.group) };
+                let resource = if right.group.is_empty() {
+                    right.resource.clone()
+                } else {
+                    format!("{}.{}", right.resource, right.group)
+                };
                 let mut words = vec!["auth".to_owned(), "can-i".to_owned(), right.verb.clone(), resource];
                 match &right.namespace {
                     Some(namespace) => words.extend(["-n".to_owned(), namespace.clone()]),
@@ -281,7 +311,9 @@ fn drain_result(parts: &[Part<'_>], findings: &[Finding]) -> DrainResult {
     let cause = |node: Option<&str>| {
         findings
             .iter()
-            .filter(|finding| CAUSES.contains(&finding.code) && finding.severity >= Severity::AtRisk && finding.severity != Severity::Unknown)
+            .filter(|finding| {
+                CAUSES.contains(&finding.code) && finding.severity >= Severity::AtRisk && finding.severity != Severity::Unknown
+            })
             .find(|finding| node.is_none_or(|node| finding.node.as_deref() == Some(node)))
             .map(|finding| finding.message.clone())
     };
@@ -296,7 +328,12 @@ fn drain_result(parts: &[Part<'_>], findings: &[Finding]) -> DrainResult {
                 DrainOutcome::Unknown => Some("it hangs on what was not assessed".to_owned()),
                 _ => cause(Some(node)),
             };
-            NodeResult { node: node.to_owned(), outcome, certainty, why }
+            NodeResult {
+                node: node.to_owned(),
+                outcome,
+                certainty,
+                why,
+            }
         })
         .collect();
     let overall = |trace: &Trace<'_>| {
@@ -313,27 +350,50 @@ fn drain_result(parts: &[Part<'_>], findings: &[Finding]) -> DrainResult {
     };
     let why = match (certainty, outcome) {
         (Certainty::Possible, DrainOutcome::Hangs | DrainOutcome::Fails) => {
-            format!("{why}; that depends on what the scheduler picks and on timing (evictions of one round are taken to be accepted before any pod is gone)")
+            format!(
+                "{why}; that depends on what the scheduler picks and on timing (evictions of one round are taken to be accepted before any pod is gone)"
+            )
         }
         _ => why,
     };
-    DrainResult { outcome, certainty, why, per_node }
+    DrainResult {
+        outcome,
+        certainty,
+        why,
+        per_node,
+    }
 }
 
 /// The outcome on which all ways to take the unknown agree.
 fn agreed(all: &[(DrainOutcome, Paths)]) -> (DrainOutcome, Certainty) {
     let outcomes: BTreeSet<DrainOutcome> = all.iter().map(|(outcome, _)| *outcome).collect();
     match outcomes.iter().next() {
-        Some(outcome) if outcomes.len() == 1 => {
-            (*outcome, if all.iter().all(|(_, paths)| *paths == Paths::All) { Certainty::Certain } else { Certainty::Possible })
-        }
+        Some(outcome) if outcomes.len() == 1 => (
+            *outcome,
+            if all.iter().all(|(_, paths)| *paths == Paths::All) {
+                Certainty::Certain
+            } else {
+                Certainty::Possible
+            },
+        ),
         _ => (DrainOutcome::Unknown, Certainty::Possible),
     }
 }
 
 fn finishing(trace: &Trace<'_>) -> String {
-    let removed = trace.cast.candidates.iter().filter(|candidate| trace.cast.removed(candidate)).count();
-    let rounds = trace.ends.iter().flat_map(|end| &end.old).filter_map(|old| round(*old)).max().unwrap_or(0);
+    let removed = trace
+        .cast
+        .candidates
+        .iter()
+        .filter(|candidate| trace.cast.removed(candidate))
+        .count();
+    let rounds = trace
+        .ends
+        .iter()
+        .flat_map(|end| &end.old)
+        .filter_map(|old| round(*old))
+        .max()
+        .unwrap_or(0);
     let verb = if trace.cast.flags.disable_eviction { "deleted" } else { "evicted" };
     match removed {
         0 => format!("nothing is {verb}"),
@@ -365,10 +425,18 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
                 pod: pod.metadata.name.clone(),
                 namespace: pod.metadata.namespace.clone(),
                 node: trace.cast.node_name(candidate.turn).to_owned(),
-                owner: pod.metadata.controller().map(|owner| OwnerInfo { kind: owner.kind.clone(), name: owner.name.clone() }),
+                owner: pod.metadata.controller().map(|owner| OwnerInfo {
+                    kind: owner.kind.clone(),
+                    name: owner.name.clone(),
+                }),
                 action,
                 budgets: if trace.cast.removed(candidate) && !eviction::ignores_budgets(pod) {
-                    candidate.budgets.iter().filter(|budget| !trace.cast.budgets[**budget].unread).map(|budget| trace.cast.budgets[*budget].budget.metadata.name.clone()).collect()
+                    candidate
+                        .budgets
+                        .iter()
+                        .filter(|budget| !trace.cast.budgets[**budget].unread)
+                        .map(|budget| trace.cast.budgets[*budget].budget.metadata.name.clone())
+                        .collect()
                 } else {
                     Vec::new()
                 },
@@ -404,14 +472,28 @@ fn outcome(new: &New) -> ReplacementOutcome {
 }
 
 fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
-    let none = Replacement { outcome: ReplacementOutcome::None, certainty: Certainty::Certain, nodes: Vec::new(), reasons: Vec::new() };
+    let none = Replacement {
+        outcome: ReplacementOutcome::None,
+        certainty: Certainty::Certain,
+        nodes: Vec::new(),
+        reasons: Vec::new(),
+    };
     let candidate = &trace.cast.candidates[index];
     if let Some(set) = candidate.set
         && trace.cast.sets[set].unknown
         && matches!(candidate.owner, Owner::Custom(_))
     {
         let reason = trace.cast.sets[set].why_none.clone().unwrap_or_default();
-        return Replacement { outcome: ReplacementOutcome::Unknown, certainty: Certainty::Possible, reasons: vec![NodeReason { reason, count: 0, nodes: Vec::new() }], ..none };
+        return Replacement {
+            outcome: ReplacementOutcome::Unknown,
+            certainty: Certainty::Possible,
+            reasons: vec![NodeReason {
+                reason,
+                count: 0,
+                nodes: Vec::new(),
+            }],
+            ..none
+        };
     }
     let of = |end: &State<'_>| trace.replacement(end, index).map_or(ReplacementOutcome::None, outcome);
     let worst = trace.ends.iter().map(of).max().unwrap_or(ReplacementOutcome::None);
@@ -426,23 +508,43 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
         .ends
         .iter()
         .find_map(|end| {
-            let position = end.new.iter().position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
+            let position = end
+                .new
+                .iter()
+                .position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
             let new = &end.new[position];
             Some(match new.progress {
                 Progress::Pending => workloads::reasons(trace, end, position),
                 Progress::NotCreated => workloads::not_created_reasons(trace, trace.cast.sets[new.set].workload)
                     .into_iter()
-                    .map(|reason| NodeReason { reason, count: 0, nodes: Vec::new() })
+                    .map(|reason| NodeReason {
+                        reason,
+                        count: 0,
+                        nodes: Vec::new(),
+                    })
                     .collect(),
                 Progress::Placed { crashes: true, .. } => {
-                    let nodes: Vec<String> = new.nodes.iter().map(|node| end.placement.nodes()[*node].name().to_owned()).collect();
-                    vec![NodeReason { reason: "a host port that it binds is taken".to_owned(), count: nodes.len(), nodes }]
+                    let nodes: Vec<String> = new
+                        .nodes
+                        .iter()
+                        .map(|node| end.placement.nodes()[*node].name().to_owned())
+                        .collect();
+                    vec![NodeReason {
+                        reason: "a host port that it binds is taken".to_owned(),
+                        count: nodes.len(),
+                        nodes,
+                    }]
                 }
                 _ => Vec::new(),
             })
         })
         .unwrap_or_default();
-    Replacement { outcome: worst, certainty, nodes: nodes.into_iter().map(str::to_owned).collect(), reasons }
+    Replacement {
+        outcome: worst,
+        certainty,
+        nodes: nodes.into_iter().map(str::to_owned).collect(),
+        reasons,
+    }
 }
 
 /// The rows on which all ways to take the unknown agree; where they do not, the replacement is unknown.
@@ -459,7 +561,15 @@ fn merged_rows(parts: &[Part<'_>]) -> Vec<EvictionRow> {
                     row.replacement = Replacement {
                         outcome: ReplacementOutcome::Unknown,
                         certainty: Certainty::Possible,
-                        nodes: other.replacement.nodes.iter().chain(&row.replacement.nodes).cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+                        nodes: other
+                            .replacement
+                            .nodes
+                            .iter()
+                            .chain(&row.replacement.nodes)
+                            .cloned()
+                            .collect::<BTreeSet<_>>()
+                            .into_iter()
+                            .collect(),
                         reasons: row.replacement.reasons.clone(),
                     };
                 }
@@ -476,7 +586,9 @@ fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
     let mut exhausted: BTreeSet<String> = BTreeSet::new();
     let mut short: BTreeSet<String> = BTreeSet::new();
     let mut lonely: BTreeMap<String, String> = BTreeMap::new();
-    let finished = trace.paths(|end| end.ended.len() == trace.cast.nodes.len() && end.ended.iter().all(|outcome| *outcome == DrainOutcome::Finishes)) == Paths::All;
+    let finished = trace
+        .paths(|end| end.ended.len() == trace.cast.nodes.len() && end.ended.iter().all(|outcome| *outcome == DrainOutcome::Finishes))
+        == Paths::All;
     for end in &trace.ends {
         for new in &end.new {
             if new.progress == Progress::Pending && new.replaces.is_some() {
@@ -489,13 +601,29 @@ fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
             }
         }
         for (index, workload) in trace.cast.workloads.iter().enumerate() {
-            let now = workload.ready_staying + super::count(end.new.iter().filter(|new| trace.cast.sets[new.set].workload == index && trace.lands(end, new)).count());
-            let jobs = trace.cast.sets.iter().any(|set| set.workload == index && matches!(set.owner, Owner::Job(_)));
+            let now = workload.ready_staying
+                + super::count(
+                    end.new
+                        .iter()
+                        .filter(|new| trace.cast.sets[new.set].workload == index && trace.lands(end, new))
+                        .count(),
+                );
+            let jobs = trace
+                .cast
+                .sets
+                .iter()
+                .any(|set| set.workload == index && matches!(set.owner, Owner::Job(_)));
             if now < workload.ready_before && !jobs {
                 short.insert(workload.key.to_string());
             }
         }
-        for served in trace.cast.hooks.iter().filter_map(|hook| hook.served).chain(trace.cast.apis.iter().map(|(_, served)| *served)) {
+        for served in trace
+            .cast
+            .hooks
+            .iter()
+            .filter_map(|hook| hook.served)
+            .chain(trace.cast.apis.iter().map(|(_, served)| *served))
+        {
             if let Some(node) = only_node(trace, end, served) {
                 let entry = &trace.cast.served[served];
                 lonely.insert(format!("{}/{}", entry.namespace, entry.name), node);
@@ -509,10 +637,18 @@ fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
     }
     let list = |set: &BTreeSet<String>| listed(&set.iter().cloned().collect::<Vec<_>>());
     if !short.is_empty() {
-        reasons.push(format!("{} {} not back to the Ready count of before", list(&short), if short.len() == 1 { "is" } else { "are" }));
+        reasons.push(format!(
+            "{} {} not back to the Ready count of before",
+            list(&short),
+            if short.len() == 1 { "is" } else { "are" }
+        ));
     }
     if !exhausted.is_empty() {
-        reasons.push(format!("{} {} no further eviction", list(&exhausted), if exhausted.len() == 1 { "allows" } else { "allow" }));
+        reasons.push(format!(
+            "{} {} no further eviction",
+            list(&exhausted),
+            if exhausted.len() == 1 { "allows" } else { "allow" }
+        ));
     }
     if let Some((service, node)) = lonely.iter().next() {
         reasons.push(format!("{service} may have its last endpoints on {node} alone"));
@@ -524,9 +660,17 @@ fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
     let why = if may {
         "every evicted workload has its Ready count back, and no budget over it is exhausted; an uncordon moves nothing back".to_owned()
     } else {
-        format!("{}; uncordon first, and wait until what is Pending is Ready (an uncordon moves nothing back)", reasons.join("; "))
+        format!(
+            "{}; uncordon first, and wait until what is Pending is Ready (an uncordon moves nothing back)",
+            reasons.join("; ")
+        )
     };
-    After { pending: pending.into_iter().collect(), exhausted_budgets: exhausted.into_iter().collect(), next_node_may_follow: may, why }
+    After {
+        pending: pending.into_iter().collect(),
+        exhausted_budgets: exhausted.into_iter().collect(),
+        next_node_may_follow: may,
+        why,
+    }
 }
 
 /// The one node that may hold all endpoints of something served at the end.
@@ -535,7 +679,11 @@ fn only_node(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Option<String
     if entry.broken.is_some() || entry.unknown.is_some() {
         return None;
     }
-    let news: Vec<&New> = end.new.iter().filter(|new| entry.sets[new.set] && end.ready(&trace.cast, new)).collect();
+    let news: Vec<&New> = end
+        .new
+        .iter()
+        .filter(|new| entry.sets[new.set] && end.ready(&trace.cast, new))
+        .collect();
     let mut nodes: BTreeSet<&str> = entry.others.iter().copied().filter(|node| !node.is_empty()).collect();
     for new in &news {
         nodes.extend(new.nodes.iter().map(|node| end.placement.nodes()[*node].name()));
@@ -544,7 +692,9 @@ fn only_node(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Option<String
         .into_iter()
         .find(|node| {
             entry.others.iter().all(|other| other == node)
-                && news.iter().all(|new| new.nodes.iter().any(|index| end.placement.nodes()[*index].name() == *node))
+                && news
+                    .iter()
+                    .all(|new| new.nodes.iter().any(|index| end.placement.nodes()[*index].name() == *node))
                 && (!entry.others.is_empty() || !news.is_empty())
         })
         .map(str::to_owned)

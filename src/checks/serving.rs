@@ -34,7 +34,12 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
         return None;
     }
     if entry.broken.is_some() || entry.before() == 0 {
-        return Some(Loss { until: Until::Already, gap: Paths::All, lasting: Paths::None, deadlock: false });
+        return Some(Loss {
+            until: Until::Already,
+            gap: Paths::All,
+            lasting: Paths::None,
+            deadlock: false,
+        });
     }
     let gone = |end: &State<'_>, possible: bool| {
         let low = end.served_lows[served];
@@ -44,15 +49,30 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
         return None;
     }
     let certain = trace.paths(|end| gone(end, false)) == Paths::All;
-    let until = trace.ends.iter().filter(|end| gone(end, true)).map(|end| until(trace, end, served)).max().unwrap_or(Until::ReplacementReady);
+    let until = trace
+        .ends
+        .iter()
+        .filter(|end| gone(end, true))
+        .map(|end| until(trace, end, served))
+        .max()
+        .unwrap_or(Until::ReplacementReady);
     let lasting = trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0);
     let deadlock = trace.ends.iter().any(|end| deadlocked(trace, end, served));
-    Some(Loss { until, gap: if certain { Paths::All } else { Paths::Some }, lasting, deadlock })
+    Some(Loss {
+        until,
+        gap: if certain { Paths::All } else { Paths::Some },
+        lasting,
+        deadlock,
+    })
 }
 
 /// Endpoints at the end that certainly stay: on nodes that are not drained.
 fn sure_endpoints(trace: &Trace<'_>, end: &State<'_>, served: usize) -> i64 {
-    let returning = end.new.iter().filter(|new| trace.cast.served[served].sets[new.set] && trace.returns(new) && end.ready(&trace.cast, new)).count();
+    let returning = end
+        .new
+        .iter()
+        .filter(|new| trace.cast.served[served].sets[new.set] && trace.returns(new) && end.ready(&trace.cast, new))
+        .count();
     end.endpoints(&trace.cast, served, false) - count(returning)
 }
 
@@ -63,13 +83,16 @@ fn until(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Until {
     if deadlocked(trace, end, served) {
         return Until::Never;
     }
-    let back = end.new.iter().enumerate().filter(|(_, new)| trace.cast.served[served].sets[new.set] && trace.cast.sets[new.set].becomes_ready).any(
-        |(index, new)| match new.progress {
+    let back = end
+        .new
+        .iter()
+        .enumerate()
+        .filter(|(_, new)| trace.cast.served[served].sets[new.set] && trace.cast.sets[new.set].becomes_ready)
+        .any(|(index, new)| match new.progress {
             Progress::Pending => trace.placeable_after_uncordon(end, index),
             Progress::Gated => true,
             Progress::NotCreated | Progress::Placed { .. } => false,
-        },
-    );
+        });
     if back { Until::Uncordon } else { Until::Never }
 }
 
@@ -83,7 +106,9 @@ fn deadlocked(trace: &Trace<'_>, end: &State<'_>, served: usize) -> bool {
             && new.progress == Progress::NotCreated
             && trace.cast.sets[new.set].create_hooks.iter().any(|(hook, _)| {
                 end.down(&trace.cast, *hook)
-                    && trace.cast.hooks[*hook].served.is_some_and(|other| other == served || waits_for(trace, end, other, served))
+                    && trace.cast.hooks[*hook]
+                        .served
+                        .is_some_and(|other| other == served || waits_for(trace, end, other, served))
             })
     })
 }
@@ -93,7 +118,10 @@ fn waits_for(trace: &Trace<'_>, end: &State<'_>, other: usize, served: usize) ->
     end.new.iter().any(|new| {
         trace.cast.served[other].sets[new.set]
             && new.progress == Progress::NotCreated
-            && trace.cast.sets[new.set].create_hooks.iter().any(|(hook, _)| trace.cast.hooks[*hook].served == Some(served))
+            && trace.cast.sets[new.set]
+                .create_hooks
+                .iter()
+                .any(|(hook, _)| trace.cast.hooks[*hook].served == Some(served))
     })
 }
 
@@ -146,7 +174,9 @@ fn service_name(context: &Context<'_>, served: usize) -> String {
 /// Whether the Service belongs to the install's Kueue or worker.
 fn ours(context: &Context<'_>, served: usize) -> bool {
     let entry = &context.trace.cast.served[served];
-    context.install.is_some_and(|install| is_kueue_or_worker_service(context.snapshot, install, &entry.namespace, &entry.name))
+    context
+        .install
+        .is_some_and(|install| is_kueue_or_worker_service(context.snapshot, install, &entry.namespace, &entry.name))
 }
 
 fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
@@ -157,10 +187,20 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
         .iter()
         .map(|candidate| {
             let candidate = &trace.cast.candidates[*candidate];
-            format!("endpoint {} on {}, which is drained", candidate.pod.metadata.name, trace.cast.node_name(candidate.turn))
+            format!(
+                "endpoint {} on {}, which is drained",
+                candidate.pod.metadata.name,
+                trace.cast.node_name(candidate.turn)
+            )
         })
         .collect();
-    evidence.extend(entry.others.iter().map(|node| if node.is_empty() { "another endpoint".to_owned() } else { format!("another endpoint on {node}") }));
+    evidence.extend(entry.others.iter().map(|node| {
+        if node.is_empty() {
+            "another endpoint".to_owned()
+        } else {
+            format!("another endpoint on {node}")
+        }
+    }));
     if let Some(why) = &entry.broken {
         evidence.push(why.clone());
     }
@@ -174,11 +214,22 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
 fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
     let trace = context.trace;
     let entry = &trace.cast.served[served];
-    let workload = entry.candidates.iter().find_map(|candidate| trace.cast.candidates[*candidate].workload).map(|index| &trace.cast.workloads[index]);
+    let workload = entry
+        .candidates
+        .iter()
+        .find_map(|candidate| trace.cast.candidates[*candidate].workload)
+        .map(|index| &trace.cast.workloads[index]);
     let Some(workload) = workload else {
         return Remedy {
             text: "see who should answer".to_owned(),
-            command: Some(context.kubectl.line(["get", "endpointslices", "-n", &entry.namespace, "-l", &format!("kubernetes.io/service-name={}", entry.name)])),
+            command: Some(context.kubectl.line([
+                "get",
+                "endpointslices",
+                "-n",
+                &entry.namespace,
+                "-l",
+                &format!("kubernetes.io/service-name={}", entry.name),
+            ])),
             values_key: None,
         };
     };
@@ -188,8 +239,17 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .component(&key.kind, &key.namespace, &key.name)
         .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas.max(2)).ok()?));
     Remedy {
-        text: format!("run a replica of {} on another node before the drain, in your values and for good; or now:", key.name),
-        command: Some(context.kubectl.line(["scale", &format!("{}/{}", key.kind.to_lowercase(), key.name), "-n", &key.namespace, &format!("--replicas={replicas}")])),
+        text: format!(
+            "run a replica of {} on another node before the drain, in your values and for good; or now:",
+            key.name
+        ),
+        command: Some(context.kubectl.line([
+            "scale",
+            &format!("{}/{}", key.kind.to_lowercase(), key.name),
+            "-n",
+            &key.namespace,
+            &format!("--replicas={replicas}"),
+        ])),
         values_key,
     }
 }
@@ -200,24 +260,47 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (served, hooks) in by_service(context) {
         let Some(loss) = loss(trace, served) else { continue };
-        let (closed, open): (Vec<usize>, Vec<usize>) = hooks.iter().partition(|hook| admission::fails_closed(trace.cast.hooks[**hook].configured.webhook));
+        let (closed, open): (Vec<usize>, Vec<usize>) = hooks
+            .iter()
+            .partition(|hook| admission::fails_closed(trace.cast.hooks[**hook].configured.webhook));
         let briefly = !closed.is_empty()
-            && (ours(context, served) || closed.iter().any(|hook| admission::covers_pods(context.snapshot, trace.cast.hooks[*hook].configured.webhook)));
-        let (severity, certainty) = if closed.is_empty() { (Severity::Info, severity(&loss, false).1) } else { severity(&loss, briefly) };
+            && (ours(context, served)
+                || closed
+                    .iter()
+                    .any(|hook| admission::covers_pods(context.snapshot, trace.cast.hooks[*hook].configured.webhook)));
+        let (severity, certainty) = if closed.is_empty() {
+            (Severity::Info, severity(&loss, false).1)
+        } else {
+            severity(&loss, briefly)
+        };
         let name = service_name(context, served);
         let entry = &trace.cast.served[served];
-        let called: Vec<&Webhook> = if closed.is_empty() { &open } else { &closed }.iter().map(|hook| trace.cast.hooks[*hook].configured.webhook).collect();
+        let called: Vec<&Webhook> = if closed.is_empty() { &open } else { &closed }
+            .iter()
+            .map(|hook| trace.cast.hooks[*hook].configured.webhook)
+            .collect();
         let blast = admission::blast(context.snapshot, &called);
-        let mut configurations: Vec<String> = hooks.iter().map(|hook| trace.cast.hooks[*hook].configured.configuration.metadata.name.clone()).collect();
+        let mut configurations: Vec<String> = hooks
+            .iter()
+            .map(|hook| trace.cast.hooks[*hook].configured.configuration.metadata.name.clone())
+            .collect();
         configurations.dedup();
         let mut item = finding(
             Code::WebhookUnserved,
             severity,
             certainty,
             object("Service", &entry.namespace, &entry.name),
-            format!("the webhooks of {} {} no ready endpoint, {}", listed(&configurations), verb(&loss), when(&loss)),
+            format!(
+                "the webhooks of {} {} no ready endpoint, {}",
+                listed(&configurations),
+                verb(&loss),
+                when(&loss)
+            ),
         );
-        item.node = entry.candidates.first().map(|candidate| trace.cast.node_name(trace.cast.candidates[*candidate].turn).to_owned());
+        item.node = entry
+            .candidates
+            .first()
+            .map(|candidate| trace.cast.node_name(trace.cast.candidates[*candidate].turn).to_owned());
         item.evidence = nodes_of_backends(context, served);
         item.consequence = if closed.is_empty() {
             "failurePolicy is Ignore: requests wait for the timeout and pass unchecked and unchanged".to_owned()
@@ -249,10 +332,15 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (hook, pods) in groups {
-        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))) );
-        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else { continue };
+        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
+        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
         let configured = &trace.cast.hooks[hook].configured;
-        let names: Vec<String> = pods.iter().map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone()).collect();
+        let names: Vec<String> = pods
+            .iter()
+            .map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone())
+            .collect();
         let mut item = finding(
             Code::WebhookBlocksEviction,
             severity,
@@ -265,7 +353,10 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
         item.consequence = "kubectl gives these pods up; they stay on the cordoned node".to_owned();
         item.remedy = match trace.cast.hooks[hook].served {
             Some(served) => more_replicas(context, served),
-            None => Remedy { text: "give the webhook an endpoint".to_owned(), ..Remedy::default() },
+            None => Remedy {
+                text: "give the webhook an endpoint".to_owned(),
+                ..Remedy::default()
+            },
         };
         found.push(item);
     }
@@ -328,7 +419,13 @@ fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[
         object("Service", &entry.namespace, &entry.name),
         format!("{what} {} {} no ready endpoint, {}", listed(names), verb(loss), when(loss)),
     );
-    item.node = entry.candidates.first().map(|candidate| context.trace.cast.node_name(context.trace.cast.candidates[*candidate].turn).to_owned());
+    item.node = entry.candidates.first().map(|candidate| {
+        context
+            .trace
+            .cast
+            .node_name(context.trace.cast.candidates[*candidate].turn)
+            .to_owned()
+    });
     item.evidence = nodes_of_backends(context, served);
     item.consequence = consequence.to_owned();
     item.remedy = more_replicas(context, served);
@@ -340,7 +437,9 @@ pub fn services(context: &Context<'_>) -> Vec<Finding> {
     let trace = context.trace;
     let mut found = Vec::new();
     for served in trace.cast.plain_services.iter().copied() {
-        let Some(loss) = loss(trace, served).filter(|loss| loss.until != Until::Already) else { continue };
+        let Some(loss) = loss(trace, served).filter(|loss| loss.until != Until::Already) else {
+            continue;
+        };
         let entry = &trace.cast.served[served];
         let mut item = finding(
             Code::ServiceUnserved,
@@ -376,7 +475,11 @@ pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
     let mut configurations: BTreeMap<(String, bool, usize), Vec<&Webhook>> = BTreeMap::new();
     for hook in &trace.cast.hooks {
         if let Some(served) = hook.served {
-            let key = (hook.configured.configuration.metadata.name.clone(), hook.configured.mutating, served);
+            let key = (
+                hook.configured.configuration.metadata.name.clone(),
+                hook.configured.mutating,
+                served,
+            );
             configurations.entry(key).or_default().push(hook.configured.webhook);
         }
     }
@@ -384,14 +487,29 @@ pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
         push(ServedKind::Webhook, name, *served, admission::blast(context.snapshot, webhooks));
     }
     for (api, served) in &trace.cast.apis {
-        push(ServedKind::ApiService, &api.metadata.name, *served, vec![format!("all requests to {}/{}", api.spec.group, api.spec.version)]);
+        push(
+            ServedKind::ApiService,
+            &api.metadata.name,
+            *served,
+            vec![format!("all requests to {}/{}", api.spec.group, api.spec.version)],
+        );
     }
     for (definition, served) in &trace.cast.conversions {
-        push(ServedKind::Conversion, &definition.metadata.name, *served, vec![format!("{} in other versions than the stored one", definition.metadata.name)]);
+        push(
+            ServedKind::Conversion,
+            &definition.metadata.name,
+            *served,
+            vec![format!("{} in other versions than the stored one", definition.metadata.name)],
+        );
     }
     for served in &trace.cast.plain_services {
         if loss(trace, *served).is_some_and(|loss| loss.until != Until::Already) {
-            push(ServedKind::Service, &trace.cast.served[*served].name, *served, vec!["connections to the Service".to_owned()]);
+            push(
+                ServedKind::Service,
+                &trace.cast.served[*served].name,
+                *served,
+                vec!["connections to the Service".to_owned()],
+            );
         }
     }
     rows.sort_by(|a, b| (a.what, &a.name, &a.service).cmp(&(b.what, &b.name, &b.service)));

@@ -30,18 +30,30 @@ struct Applies {
 /// Pods of a workload that run off the drained nodes at the end.
 fn left(trace: &Trace<'_>, end: &State<'_>, workload: usize, ready_only: bool) -> i64 {
     let entry = &trace.cast.workloads[workload];
-    let staying = if ready_only { entry.ready_staying } else { count(entry.staying.iter().filter(|pod| pod.status.phase == "Running").count()) };
+    let staying = if ready_only {
+        entry.ready_staying
+    } else {
+        count(entry.staying.iter().filter(|pod| pod.status.phase == "Running").count())
+    };
     let here = count(
         (0..end.old.len())
             .filter(|index| {
                 let candidate = &trace.cast.candidates[*index];
                 candidate.workload == Some(workload)
-                    && matches!(end.old[*index], crate::simulation::state::Old::Here | crate::simulation::state::Old::Failed(_))
+                    && matches!(
+                        end.old[*index],
+                        crate::simulation::state::Old::Here | crate::simulation::state::Old::Failed(_)
+                    )
                     && (candidate.pod.ready() || !ready_only)
             })
             .count(),
     );
-    let back = count(end.new.iter().filter(|new| trace.cast.sets[new.set].workload == workload && trace.lands(end, new)).count());
+    let back = count(
+        end.new
+            .iter()
+            .filter(|new| trace.cast.sets[new.set].workload == workload && trace.lands(end, new))
+            .count(),
+    );
     staying + here + back
 }
 
@@ -49,7 +61,11 @@ fn left(trace: &Trace<'_>, end: &State<'_>, workload: usize, ready_only: bool) -
 fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component: Option<ComponentId>) -> Option<(Severity, Certainty)> {
     let trace = context.trace;
     let controller = component.map(|id| id.info().loss).filter(|loss| *loss != Loss::Served);
-    let before = if controller.is_some() { entry.pods_before } else { entry.ready_before };
+    let before = if controller.is_some() {
+        entry.pods_before
+    } else {
+        entry.ready_before
+    };
     if before == 0 {
         return None;
     }
@@ -58,7 +74,10 @@ fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component
             trace.cast.sets[new.set].workload == index && new.progress == Progress::Gated && trace.placeable_once_admitted(end, position)
         })
     };
-    let gone = match (trace.paths(|end| left(trace, end, index, true) == 0 && !admissible(end)), trace.paths(|end| left(trace, end, index, true) == 0)) {
+    let gone = match (
+        trace.paths(|end| left(trace, end, index, true) == 0 && !admissible(end)),
+        trace.paths(|end| left(trace, end, index, true) == 0),
+    ) {
         (Paths::All, _) => Paths::All,
         (_, Paths::None) => Paths::None,
         _ => Paths::Some,
@@ -70,13 +89,31 @@ fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component
         (Paths::None, Paths::None) => Paths::None,
         _ => Paths::Some,
     };
-    let worst = |rows: &[Option<(Severity, Certainty)>]| rows.iter().flatten().copied().max_by_key(|(severity, certainty)| (*severity, *certainty));
+    let worst = |rows: &[Option<(Severity, Certainty)>]| {
+        rows.iter()
+            .flatten()
+            .copied()
+            .max_by_key(|(severity, certainty)| (*severity, *certainty))
+    };
     match controller {
-        Some(Loss::FeatureLabels) => worst(&[graded(gone, Severity::AtRisk, Severity::Info), graded(paused, Severity::AtRisk, Severity::Info)]),
-        Some(Loss::Storage) => worst(&[graded(gone, Severity::AtRisk, Severity::Info), graded(paused, Severity::Info, Severity::Info)]),
-        Some(_) => worst(&[graded(paused, Severity::Info, Severity::Info), graded(gone, Severity::Info, Severity::Info)]),
+        Some(Loss::FeatureLabels) => worst(&[
+            graded(gone, Severity::AtRisk, Severity::Info),
+            graded(paused, Severity::AtRisk, Severity::Info),
+        ]),
+        Some(Loss::Storage) => worst(&[
+            graded(gone, Severity::AtRisk, Severity::Info),
+            graded(paused, Severity::Info, Severity::Info),
+        ]),
+        Some(_) => worst(&[
+            graded(paused, Severity::Info, Severity::Info),
+            graded(gone, Severity::Info, Severity::Info),
+        ]),
         None => {
-            let one = if entry.ready_before >= 2 { trace.paths(|end| left(trace, end, index, true) == 1) } else { Paths::None };
+            let one = if entry.ready_before >= 2 {
+                trace.paths(|end| left(trace, end, index, true) == 1)
+            } else {
+                Paths::None
+            };
             worst(&[
                 graded(gone, Severity::Unsafe, Severity::AtRisk),
                 graded(paused, Severity::AtRisk, Severity::Info),
@@ -93,11 +130,14 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
     let leaders = leaders::leaders(context);
     let mut found = Vec::new();
     for (index, entry) in trace.cast.workloads.iter().enumerate() {
-        let sets: Vec<usize> = (0..trace.cast.sets.len()).filter(|set| trace.cast.sets[*set].workload == index).collect();
+        let sets: Vec<usize> = (0..trace.cast.sets.len())
+            .filter(|set| trace.cast.sets[*set].workload == index)
+            .collect();
         // Jobs have a row of their own, pods that nothing recreates too; owners that are not ours to know have none.
         let skipped = sets.iter().all(|set| {
             let set = &trace.cast.sets[*set];
-            matches!(set.owner, Owner::Job(_) | Owner::Gone(_) | Owner::DaemonSet(_)) || matches!(set.owner, Owner::Custom(_)) && set.unknown
+            matches!(set.owner, Owner::Job(_) | Owner::Gone(_) | Owner::DaemonSet(_))
+                || matches!(set.owner, Owner::Custom(_)) && set.unknown
         });
         if skipped || !entry.counted {
             continue;
@@ -109,7 +149,11 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
             let Some(certainty) = applies.paths.certainty() else { continue };
             let (severity, certainty) = match loss {
                 _ if applies.own > Severity::Info => {
-                    let (severity, of) = if carried { (applies.own, certainty) } else { loss.map_or((applies.own, certainty), |loss| loss.max((applies.own, certainty))) };
+                    let (severity, of) = if carried {
+                        (applies.own, certainty)
+                    } else {
+                        loss.map_or((applies.own, certainty), |loss| loss.max((applies.own, certainty)))
+                    };
                     carried = true;
                     (severity, of)
                 }
@@ -119,7 +163,13 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
                 }
                 _ => (Severity::Info, certainty),
             };
-            let mut item = finding(applies.code, severity, certainty, object(&entry.key.kind, &entry.key.namespace, &entry.key.name), applies.message);
+            let mut item = finding(
+                applies.code,
+                severity,
+                certainty,
+                object(&entry.key.kind, &entry.key.namespace, &entry.key.name),
+                applies.message,
+            );
             item.node = first_node(trace, index);
             item.evidence = applies.evidence;
             item.consequence = consequence(context, index, entry);
@@ -131,18 +181,31 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
 }
 
 fn first_node(trace: &Trace<'_>, workload: usize) -> Option<String> {
-    trace.cast.candidates.iter().find(|candidate| candidate.workload == Some(workload)).map(|candidate| trace.cast.node_name(candidate.turn).to_owned())
+    trace
+        .cast
+        .candidates
+        .iter()
+        .find(|candidate| candidate.workload == Some(workload))
+        .map(|candidate| trace.cast.node_name(candidate.turn).to_owned())
 }
 
 fn consequence(context: &Context<'_>, index: usize, entry: &Workload<'_>) -> String {
     let trace = context.trace;
     let fewest = trace.ends.iter().map(|end| end.workload_lows[index].possible).min().unwrap_or(0);
     let after = trace.ends.iter().map(|end| left(trace, end, index, true)).min().unwrap_or(0);
-    format!("{} ready before, {fewest} at the worst moment, {after} once the drain stands still", entry.ready_before)
+    format!(
+        "{} ready before, {fewest} at the worst moment, {after} once the drain stands still",
+        entry.ready_before
+    )
 }
 
 fn any_new<'a>(trace: &Trace<'a>, workload: usize, is: impl Fn(&State<'a>, usize, &New) -> bool) -> Paths {
-    trace.paths(|end| end.new.iter().enumerate().any(|(index, new)| new.replaces.is_some() && trace.cast.sets[new.set].workload == workload && is(end, index, new)))
+    trace.paths(|end| {
+        end.new
+            .iter()
+            .enumerate()
+            .any(|(index, new)| new.replaces.is_some() && trace.cast.sets[new.set].workload == workload && is(end, index, new))
+    })
 }
 
 /// The codes that apply to a workload, in the order in which they carry its severity.
@@ -151,7 +214,9 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
     let key = &entry.key;
     let mut list = Vec::new();
     let see = |what: &str| context.kubectl.line(["get", what, "-n", &key.namespace, "-o", "wide"]);
-    let crash = any_new(trace, index, |_, _, new| matches!(new.progress, Progress::Placed { crashes: true, .. }));
+    let crash = any_new(trace, index, |_, _, new| {
+        matches!(new.progress, Progress::Placed { crashes: true, .. })
+    });
     if crash != Paths::None {
         list.push(collision(context, index, entry, crash));
     }
@@ -167,7 +232,11 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
             own: Severity::Info,
             message: format!("the replacement of {key} is not created"),
             evidence: not_created_reasons(trace, index),
-            remedy: Remedy { text: "make its creation pass first".to_owned(), command: Some(see("events")), values_key: None },
+            remedy: Remedy {
+                text: "make its creation pass first".to_owned(),
+                command: Some(see("events")),
+                values_key: None,
+            },
         });
     }
     let returns = any_new(trace, index, |end, _, new| trace.returns(new) && end.ready(&trace.cast, new));
@@ -178,7 +247,11 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
             own: Severity::AtRisk,
             message: format!("the replacement of {key} tolerates the cordon and may land on the drained node again"),
             evidence: vec!["it tolerates node.kubernetes.io/unschedulable:NoSchedule".to_owned()],
-            remedy: Remedy { text: "narrow its tolerations to the taints that it must tolerate".to_owned(), command: None, values_key: tolerations_key(context, entry) },
+            remedy: Remedy {
+                text: "narrow its tolerations to the taints that it must tolerate".to_owned(),
+                command: None,
+                values_key: tolerations_key(context, entry),
+            },
         });
     }
     let gated = any_new(trace, index, |_, _, new| new.progress == Progress::Gated);
@@ -189,18 +262,32 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
             own: Severity::Info,
             message: format!("the replacement of {key} waits behind a scheduling gate"),
             evidence: vec!["its template or its admission carries a scheduling gate".to_owned()],
-            remedy: Remedy { text: "Kueue admits it when its quota and the topology allow".to_owned(), command: Some(see("pods")), values_key: None },
+            remedy: Remedy {
+                text: "Kueue admits it when its quota and the topology allow".to_owned(),
+                command: Some(see("pods")),
+                values_key: None,
+            },
         });
     }
-    let alone: Vec<&Leader> = leaders.iter().filter(|leader| leader.row.successors.is_empty() && trace.cast.candidates[leader.candidate].workload == Some(index)).collect();
+    let alone: Vec<&Leader> = leaders
+        .iter()
+        .filter(|leader| leader.row.successors.is_empty() && trace.cast.candidates[leader.candidate].workload == Some(index))
+        .collect();
     if !alone.is_empty() {
         let leases: Vec<String> = alone.iter().map(|leader| leader.row.lease.clone()).collect();
         list.push(Applies {
             code: Code::LeaderWithoutStandby,
             paths: Paths::All,
             own: Severity::Info,
-            message: format!("{} leads by {}, and no other replica runs that could take over", alone[0].row.holder, listed(&leases)),
-            evidence: leases.iter().map(|lease| format!("lease {lease} is held from the drained node")).collect(),
+            message: format!(
+                "{} leads by {}, and no other replica runs that could take over",
+                alone[0].row.holder,
+                listed(&leases)
+            ),
+            evidence: leases
+                .iter()
+                .map(|lease| format!("lease {lease} is held from the drained node"))
+                .collect(),
             remedy: one_more(context, entry),
         });
     }
@@ -208,14 +295,23 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
     if zero != Paths::None && entry.ready_before > 0 {
         list.push(Applies {
             code: Code::SingleReplica,
-            paths: if trace.paths(|end| end.workload_lows[index].certain == 0) == Paths::All { Paths::All } else { Paths::Some },
+            paths: if trace.paths(|end| end.workload_lows[index].certain == 0) == Paths::All {
+                Paths::All
+            } else {
+                Paths::Some
+            },
             own: Severity::Info,
-            message: format!("{key} has no ready replica for a while: all of its ready replicas are on the drained {}", if trace.cast.nodes.len() == 1 { "node" } else { "nodes" }),
+            message: format!(
+                "{key} has no ready replica for a while: all of its ready replicas are on the drained {}",
+                if trace.cast.nodes.len() == 1 { "node" } else { "nodes" }
+            ),
             evidence: vec![format!("{} ready, none of them elsewhere", entry.ready_before)],
             remedy: one_more(context, entry),
         });
     }
-    let unready: Vec<usize> = (0..trace.cast.sets.len()).filter(|set| trace.cast.sets[*set].workload == index && !trace.cast.sets[*set].becomes_ready).collect();
+    let unready: Vec<usize> = (0..trace.cast.sets.len())
+        .filter(|set| trace.cast.sets[*set].workload == index && !trace.cast.sets[*set].becomes_ready)
+        .collect();
     if !unready.is_empty() {
         list.push(Applies {
             code: Code::ReplicaNeverReady,
@@ -223,7 +319,11 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
             own: Severity::Info,
             message: format!("no pod of {key} is Ready now, so its replacement will not be either"),
             evidence: vec![format!("{} of {} pods Ready", entry.ready_before, entry.pods_before)],
-            remedy: Remedy { text: "see why it is not Ready".to_owned(), command: Some(see("pods")), values_key: None },
+            remedy: Remedy {
+                text: "see why it is not Ready".to_owned(),
+                command: Some(see("pods")),
+                values_key: None,
+            },
         });
     }
     list
@@ -231,15 +331,23 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
 
 fn tolerations_key(context: &Context<'_>, entry: &Workload<'_>) -> Option<String> {
     let id = context.component(&entry.key.kind, &entry.key.namespace, &entry.key.name)?;
-    context.install.filter(|install| install.mode == crate::gpustack::install::Mode::Chart)?;
+    context
+        .install
+        .filter(|install| install.mode == crate::gpustack::install::Mode::Chart)?;
     Some(id.info().tolerations_key.to_owned())
 }
 
 /// One replica more, on another node.
 fn one_more(context: &Context<'_>, entry: &Workload<'_>) -> Remedy {
     let key = &entry.key;
-    if !matches!(key.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController") {
-        return Remedy { text: "accept the pause, or drain when it is not needed".to_owned(), ..Remedy::default() };
+    if !matches!(
+        key.kind.as_str(),
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
+    ) {
+        return Remedy {
+            text: "accept the pause, or drain when it is not needed".to_owned(),
+            ..Remedy::default()
+        };
     }
     let replicas = entry.wanted.unwrap_or(1) + 1;
     let values_key = context
@@ -247,7 +355,13 @@ fn one_more(context: &Context<'_>, entry: &Workload<'_>) -> Remedy {
         .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas).ok()?));
     Remedy {
         text: format!("run {replicas} replicas on different nodes, in your values and for good; or now:"),
-        command: Some(context.kubectl.line(["scale", &format!("{}/{}", key.kind.to_lowercase(), key.name), "-n", &key.namespace, &format!("--replicas={replicas}")])),
+        command: Some(context.kubectl.line([
+            "scale",
+            &format!("{}/{}", key.kind.to_lowercase(), key.name),
+            "-n",
+            &key.namespace,
+            &format!("--replicas={replicas}"),
+        ])),
         values_key,
     }
 }
@@ -257,13 +371,26 @@ fn collision(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: P
     let mut evidence = Vec::new();
     for end in &trace.ends {
         for new in end.new.iter().filter(|new| trace.cast.sets[new.set].workload == index) {
-            let Progress::Placed { node, crashes: true } = new.progress else { continue };
+            let Progress::Placed { node, crashes: true } = new.progress else {
+                continue;
+            };
             let ports = &trace.cast.sets[new.set].ports;
             let state = &end.placement.nodes()[node];
-            for occupant in state.occupants().filter(|occupant| !occupant.terminating && !trace.cast.names.iter().any(|name| name == occupant.name)) {
+            for occupant in state
+                .occupants()
+                .filter(|occupant| !occupant.terminating && !trace.cast.names.iter().any(|name| name == occupant.name))
+            {
                 for taken in crate::kubernetes::host_ports::bound(occupant.spec) {
                     if let Some(port) = ports.iter().find(|port| crate::kubernetes::host_ports::collide(port, &taken)) {
-                        evidence.push(format!("{}: {}/{} binds {} port {} ({})", state.name(), occupant.namespace, occupant.name, port.protocol, port.port, taken.from));
+                        evidence.push(format!(
+                            "{}: {}/{} binds {} port {} ({})",
+                            state.name(),
+                            occupant.namespace,
+                            occupant.name,
+                            port.protocol,
+                            port.port,
+                            taken.from
+                        ));
                     }
                 }
             }
@@ -276,7 +403,10 @@ fn collision(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: P
         code: Code::HostPortCollision,
         paths,
         own: if paths == Paths::All { Severity::Unsafe } else { Severity::AtRisk },
-        message: format!("the replacement of {} {may} where its host port is taken, and crash-loops", entry.key),
+        message: format!(
+            "the replacement of {} {may} where its host port is taken, and crash-loops",
+            entry.key
+        ),
         evidence,
         remedy: Remedy {
             text: "spread the replicas over nodes with a hard constraint, and declare the port, so that the scheduler sees it".to_owned(),
@@ -293,8 +423,14 @@ fn collision(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: P
 
 /// Why nodes do not take a replacement that is Pending at the end of a path.
 pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReason> {
-    let Some(occupant) = end.occupant(&trace.cast, index) else { return Vec::new() };
-    let incoming = Incoming { namespace: occupant.namespace, labels: occupant.labels, spec: occupant.spec };
+    let Some(occupant) = end.occupant(&trace.cast, index) else {
+        return Vec::new();
+    };
+    let incoming = Incoming {
+        namespace: occupant.namespace,
+        labels: occupant.labels,
+        spec: occupant.spec,
+    };
     let mut grouped: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
     for (decision, node) in scheduling::decide(&end.placement, &incoming).into_iter().zip(end.placement.nodes()) {
         let reason = match decision {
@@ -304,7 +440,14 @@ pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReas
         };
         grouped.entry(reason).or_default().push(node.name().to_owned());
     }
-    let mut reasons: Vec<NodeReason> = grouped.into_iter().map(|(reason, nodes)| NodeReason { reason, count: nodes.len(), nodes }).collect();
+    let mut reasons: Vec<NodeReason> = grouped
+        .into_iter()
+        .map(|(reason, nodes)| NodeReason {
+            reason,
+            count: nodes.len(),
+            nodes,
+        })
+        .collect();
     reasons.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
     reasons
 }
@@ -313,16 +456,28 @@ pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReas
 pub fn not_created_reasons(trace: &Trace<'_>, workload: usize) -> Vec<String> {
     let mut why = Vec::new();
     for end in &trace.ends {
-        for new in end.new.iter().filter(|new| new.progress == Progress::NotCreated && trace.cast.sets[new.set].workload == workload) {
+        for new in end
+            .new
+            .iter()
+            .filter(|new| new.progress == Progress::NotCreated && trace.cast.sets[new.set].workload == workload)
+        {
             let set = &trace.cast.sets[new.set];
             if set.ordered && new.replaces.is_some_and(|candidate| !end.in_order(&trace.cast, new.set, candidate)) {
                 why.push("a pod with a lower ordinal is not Ready, and pods are made in order (OrderedReady)".to_owned());
             }
             why.extend(set.creation_refused.clone());
             why.extend(set.creation_gap.clone());
-            why.extend(set.create_hooks.iter().filter(|(hook, _)| end.down(&trace.cast, *hook)).map(|(hook, _)| {
-                format!("webhook {} has no ready endpoint and fails closed", trace.cast.hooks[*hook].configured.webhook.name)
-            }));
+            why.extend(
+                set.create_hooks
+                    .iter()
+                    .filter(|(hook, _)| end.down(&trace.cast, *hook))
+                    .map(|(hook, _)| {
+                        format!(
+                            "webhook {} has no ready endpoint and fails closed",
+                            trace.cast.hooks[*hook].configured.webhook.name
+                        )
+                    }),
+            );
         }
     }
     why.sort();
@@ -333,27 +488,54 @@ pub fn not_created_reasons(trace: &Trace<'_>, workload: usize) -> Vec<String> {
 fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: Paths) -> Applies {
     let trace = context.trace;
     let found = trace.ends.iter().find_map(|end| {
-        let position = end.new.iter().position(|new| new.replaces.is_some() && new.progress == Progress::Pending && trace.cast.sets[new.set].workload == index)?;
+        let position = end
+            .new
+            .iter()
+            .position(|new| new.replaces.is_some() && new.progress == Progress::Pending && trace.cast.sets[new.set].workload == index)?;
         Some((end, position))
     });
     let reasons = found.map(|(end, position)| reasons(trace, end, position)).unwrap_or_default();
     let uncordon = found.is_some_and(|(end, position)| trace.placeable_after_uncordon(end, position));
-    let accelerator = reasons.iter().any(|reason| reason.reason.strip_prefix("Insufficient ").is_some_and(|resource| resource.contains('/') && !resource.starts_with("ephemeral")));
+    let accelerator = reasons.iter().any(|reason| {
+        reason
+            .reason
+            .strip_prefix("Insufficient ")
+            .is_some_and(|resource| resource.contains('/') && !resource.starts_with("ephemeral"))
+    });
     let may = if paths == Paths::All { "stays" } else { "may stay" };
-    let until = if uncordon { "until the uncordon" } else { "and an uncordon does not help" };
+    let until = if uncordon {
+        "until the uncordon"
+    } else {
+        "and an uncordon does not help"
+    };
     Applies {
-        code: if accelerator { Code::GpuCapacityShort } else { Code::ReplacementPending },
+        code: if accelerator {
+            Code::GpuCapacityShort
+        } else {
+            Code::ReplacementPending
+        },
         paths,
         own: Severity::Info,
         message: format!("the replacement of {} {may} Pending {until}", entry.key),
-        evidence: reasons.iter().map(|reason| format!("{}: {}", listed(&reason.nodes), reason.reason)).collect(),
+        evidence: reasons
+            .iter()
+            .map(|reason| format!("{}: {}", listed(&reason.nodes), reason.reason))
+            .collect(),
         remedy: if uncordon {
             let nodes: Vec<&str> = (0..trace.cast.nodes.len()).map(|turn| trace.cast.node_name(turn)).collect();
             let mut words = vec!["uncordon"];
             words.extend(nodes);
-            Remedy { text: "uncordon when the maintenance is done, before the next node; or give it another node to go to".to_owned(), command: Some(context.kubectl.line(words)), values_key: None }
+            Remedy {
+                text: "uncordon when the maintenance is done, before the next node; or give it another node to go to".to_owned(),
+                command: Some(context.kubectl.line(words)),
+                values_key: None,
+            }
         } else {
-            Remedy { text: "give it a node that it fits on".to_owned(), command: Some(context.kubectl.line(["get", "nodes", "-o", "wide"])), values_key: None }
+            Remedy {
+                text: "give it a node that it fits on".to_owned(),
+                command: Some(context.kubectl.line(["get", "nodes", "-o", "wide"])),
+                values_key: None,
+            }
         },
     }
 }

@@ -105,7 +105,12 @@ impl KubectlDrainFlags {
             grace_period: self.grace_period,
             timeout: Some(self.timeout).filter(|timeout| !timeout.is_zero()),
             disable_eviction: self.disable_eviction,
-            pod_selector: self.pod_selector.as_deref().filter(|text| !text.is_empty()).map(selector).transpose()?,
+            pod_selector: self
+                .pod_selector
+                .as_deref()
+                .filter(|text| !text.is_empty())
+                .map(selector)
+                .transpose()?,
             skip_wait_for_delete_timeout: self.skip_wait_for_delete_timeout,
         })
     }

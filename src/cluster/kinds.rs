@@ -174,7 +174,10 @@ impl Kind {
     /// The kind of an object, by its `apiVersion` and `kind`; any served version of a known group counts.
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        Self::ALL.iter().copied().find(|candidate| candidate.info().kind == kind && candidate.info().group == group)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|candidate| candidate.info().kind == kind && candidate.info().group == group)
     }
 
     /// The resource as kubectl names it, with the group where the plural alone could mean another.
@@ -189,7 +192,11 @@ impl Kind {
     /// The path of its list: of one namespace, or of the cluster.
     pub fn path(self, namespace: Option<&str>) -> String {
         let info = self.info();
-        let root = if info.group.is_empty() { format!("/api/{}", info.version) } else { format!("/apis/{}/{}", info.group, info.version) };
+        let root = if info.group.is_empty() {
+            format!("/api/{}", info.version)
+        } else {
+            format!("/apis/{}/{}", info.group, info.version)
+        };
         match namespace.filter(|_| info.namespaced) {
             Some(namespace) => format!("{root}/namespaces/{namespace}/{}", info.plural),
             None => format!("{root}/{}", info.plural),

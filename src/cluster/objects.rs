@@ -97,7 +97,9 @@ pub struct Time(pub Option<Timestamp>);
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok())))
+        Ok(Self(
+            Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()),
+        ))
     }
 }
 
@@ -1118,7 +1120,10 @@ slim! {
 impl Pod {
     /// Whether a condition has the given status.
     fn condition(&self, kind: &str) -> bool {
-        self.status.conditions.iter().any(|condition| condition.kind == kind && condition.status == "True")
+        self.status
+            .conditions
+            .iter()
+            .any(|condition| condition.kind == kind && condition.status == "True")
     }
 
     /// The Ready condition is True (`k8s.io/kubernetes/pkg/api/v1/pod/util.go`, IsPodReady).
@@ -1157,6 +1162,9 @@ impl Container {
 impl Node {
     /// The Ready condition is True.
     pub fn ready(&self) -> bool {
-        self.status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True")
+        self.status
+            .conditions
+            .iter()
+            .any(|condition| condition.kind == "Ready" && condition.status == "True")
     }
 }

@@ -28,8 +28,24 @@ macro_rules! objects {
 }
 
 objects!(
-    ApiService, CustomResourceDefinition, DaemonSet, Deployment, EndpointSlice, Job, Lease, LimitRange, Namespace, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ResourceQuota, Service, StatefulSet,
+    ApiService,
+    CustomResourceDefinition,
+    DaemonSet,
+    Deployment,
+    EndpointSlice,
+    Job,
+    Lease,
+    LimitRange,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ResourceQuota,
+    Service,
+    StatefulSet,
     WebhookConfiguration,
 );
 
@@ -99,7 +115,11 @@ pub struct Listing<T> {
 impl<T: Object> Listing<T> {
     /// An empty listing, of which no part was read.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, items: Vec::new(), coverage: BTreeMap::new() }
+        Self {
+            kind,
+            items: Vec::new(),
+            coverage: BTreeMap::new(),
+        }
     }
 
     /// Adds an object.
@@ -169,7 +189,11 @@ impl<T: Object> Listing<T> {
         match (self.coverage.get(&Scope::Cluster), self.coverage.get(scope)) {
             (Some(Ok(())), _) | (_, Some(Ok(()))) => Ok(()),
             (_, Some(Err(missing))) | (Some(Err(missing)), None) => Err(missing.clone()),
-            (None, None) => Err(NotRead { kind: self.kind, scope: scope.clone(), reason: Reason::NotAsked }),
+            (None, None) => Err(NotRead {
+                kind: self.kind,
+                scope: scope.clone(),
+                reason: Reason::NotAsked,
+            }),
         }
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::checks::preflight::{self, Request};
+use crate::cli::FailOn;
 use crate::cli::connection::ConnectionFlags;
 use crate::cli::drain::DrainPreflightArgs;
-use crate::cli::FailOn;
 use crate::cluster::connect::{Connection, Environment, closest};
 use crate::cluster::files;
 use crate::cluster::kinds::Kind;
@@ -31,9 +31,15 @@ const USUAL_NAMESPACE: &str = "gpustack-system";
 /// # Errors
 /// A wrong question, or a cluster or file that cannot be read.
 pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
-    let flags = args.drain.flags().map_err(|error| Failure::usage(format!("--pod-selector: {error}"), None))?;
+    let flags = args
+        .drain
+        .flags()
+        .map_err(|error| Failure::usage(format!("--pod-selector: {error}"), None))?;
     if args.nodes.is_empty() && args.selector.is_none() {
-        return Err(Failure::usage("which node?", Some("kubectl gpustack-ha drain-preflight NODE, or -l SELECTOR".to_owned())));
+        return Err(Failure::usage(
+            "which node?",
+            Some("kubectl gpustack-ha drain-preflight NODE, or -l SELECTOR".to_owned()),
+        ));
     }
     if !args.nodes.is_empty() && args.selector.is_some() {
         return Err(Failure::usage("names cannot be given with -l, as for kubectl drain", None));
@@ -47,8 +53,14 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
     };
     let found = install::find(&snapshot, args.source.release.as_deref(), connection.namespace.as_deref());
     if let Found::Several(installs) = &found {
-        let list: Vec<String> = installs.iter().map(|install| format!("--release {} -n {}", install.release, install.namespace)).collect();
-        return Err(Failure::usage("there is more than one GPUStack install", Some(format!("say which: {}", list.join(", or ")))));
+        let list: Vec<String> = installs
+            .iter()
+            .map(|install| format!("--release {} -n {}", install.release, install.namespace))
+            .collect();
+        return Err(Failure::usage(
+            "there is more than one GPUStack install",
+            Some(format!("say which: {}", list.join(", or "))),
+        ));
     }
     let request = Request {
         nodes,
@@ -59,7 +71,9 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         kubectl: Kubectl::new(connection.repeat()),
     };
     let document = preflight::assess(&snapshot, &found, &request);
-    super::print(&document, &args.output, |style, wide, out| report::preflight::render(&document, style, wide, out))?;
+    super::print(&document, &args.output, |style, wide, out| {
+        report::preflight::render(&document, style, wide, out)
+    })?;
     Ok(match (document.verdict, args.fail_on) {
         (Verdict::Safe, _) | (Verdict::AtRisk, FailOn::Unsafe) => 0,
         (Verdict::AtRisk, FailOn::AtRisk) | (Verdict::Unsafe, _) => 1,
@@ -76,16 +90,24 @@ fn named(args: &DrainPreflightArgs, snapshot: &Snapshot) -> Result<Vec<String>, 
                 format!("no nodes to drain: {missing}"),
                 Some(match snapshot.source {
                     crate::cluster::snapshot::Source::Files => format!("capture what matters: {}", files::capture_command(Kind::ALL)),
-                    crate::cluster::snapshot::Source::Live => "the right to list nodes is needed: where a replacement lands cannot be told without it".to_owned(),
+                    crate::cluster::snapshot::Source::Live => {
+                        "the right to list nodes is needed: where a replacement lands cannot be told without it".to_owned()
+                    }
                 }),
             ));
         }
     };
     if let Some(selector) = &args.selector {
-        let chosen: Vec<String> =
-            nodes.iter().filter(|node| selectors::matches(selector, &node.metadata.labels)).map(|node| node.metadata.name.clone()).collect();
+        let chosen: Vec<String> = nodes
+            .iter()
+            .filter(|node| selectors::matches(selector, &node.metadata.labels))
+            .map(|node| node.metadata.name.clone())
+            .collect();
         if chosen.is_empty() {
-            return Err(Failure::usage("the selector matches no node", Some("see the labels: kubectl get nodes --show-labels".to_owned())));
+            return Err(Failure::usage(
+                "the selector matches no node",
+                Some("see the labels: kubectl get nodes --show-labels".to_owned()),
+            ));
         }
         return Ok(chosen);
     }
@@ -93,11 +115,17 @@ fn named(args: &DrainPreflightArgs, snapshot: &Snapshot) -> Result<Vec<String>, 
     for name in names(args) {
         if snapshot.nodes.find("", &name).is_none() {
             if nodes.is_empty() {
-                return Err(Failure::unreadable(format!("there is no node {name}: there are no nodes at all"), None));
+                return Err(Failure::unreadable(
+                    format!("there is no node {name}: there are no nodes at all"),
+                    None,
+                ));
             }
             let hint = match closest(&name, nodes.iter().map(|node| node.metadata.name.as_str())) {
                 Some(meant) => format!("did you mean {meant}?"),
-                None => format!("there are: {}", crate::checks::listed(&nodes.iter().map(|node| node.metadata.name.clone()).collect::<Vec<_>>())),
+                None => format!(
+                    "there are: {}",
+                    crate::checks::listed(&nodes.iter().map(|node| node.metadata.name.clone()).collect::<Vec<_>>())
+                ),
             };
             return Err(Failure::usage(format!("there is no node {name}"), Some(hint)));
         }
@@ -112,7 +140,13 @@ fn named(args: &DrainPreflightArgs, snapshot: &Snapshot) -> Result<Vec<String>, 
 fn names(args: &DrainPreflightArgs) -> Vec<String> {
     args.nodes
         .iter()
-        .map(|name| ["node/", "nodes/", "no/"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name).to_owned())
+        .map(|name| {
+            ["node/", "nodes/", "no/"]
+                .iter()
+                .find_map(|prefix| name.strip_prefix(prefix))
+                .unwrap_or(name)
+                .to_owned()
+        })
         .collect()
 }
 
@@ -141,7 +175,9 @@ async fn live(args: &DrainPreflightArgs, flags: &ConnectionFlags, drain: &DrainF
     if snapshot.deployments.all().is_err() {
         let namespace = flags.namespace.clone().unwrap_or_else(|| USUAL_NAMESPACE.to_owned());
         eprintln!("note: not allowed to look for GPUStack everywhere, so only in namespace {namespace}");
-        reader.read(&[(Kind::Deployment, Scope::Namespace(namespace))], &mut snapshot).await?;
+        reader
+            .read(&[(Kind::Deployment, Scope::Namespace(namespace))], &mut snapshot)
+            .await?;
     }
     read_namespaced(&reader, &mut snapshot, &nodes, drain, removed).await?;
     Ok((snapshot, nodes))
@@ -153,7 +189,10 @@ fn removed_namespaces(snapshot: &Snapshot, nodes: &[String], flags: &DrainFlags)
     for node in nodes {
         for pod in snapshot.pods.on_node(node).into_iter().flatten() {
             // A pod whose DaemonSet was not read yet may be removed.
-            if matches!(drain::filter(snapshot, pod, flags, snapshot.observed_at), Filtered::Remove | Filtered::Unknown(_)) {
+            if matches!(
+                drain::filter(snapshot, pod, flags, snapshot.observed_at),
+                Filtered::Remove | Filtered::Unknown(_)
+            ) {
                 namespaces.insert(pod.metadata.namespace.clone());
             }
         }
@@ -164,14 +203,20 @@ fn removed_namespaces(snapshot: &Snapshot, nodes: &[String], flags: &DrainFlags)
 /// Namespaces of the Services that the API server calls.
 fn called_namespaces(snapshot: &Snapshot) -> BTreeSet<String> {
     let webhooks = snapshot.mutating_webhooks.seen().iter().chain(snapshot.validating_webhooks.seen());
-    let called = webhooks.flat_map(|configuration| &configuration.webhooks).filter_map(|webhook| webhook.client_config.service.as_ref());
+    let called = webhooks
+        .flat_map(|configuration| &configuration.webhooks)
+        .filter_map(|webhook| webhook.client_config.service.as_ref());
     let apis = snapshot.api_services.seen().iter().filter_map(|api| api.spec.service.as_ref());
     let conversions = snapshot
         .custom_resources
         .seen()
         .iter()
         .filter_map(|definition| definition.spec.conversion.webhook.as_ref()?.client_config.service.as_ref());
-    called.chain(apis).chain(conversions).map(|service| service.namespace.clone()).collect()
+    called
+        .chain(apis)
+        .chain(conversions)
+        .map(|service| service.namespace.clone())
+        .collect()
 }
 
 async fn read_namespaced(
@@ -189,7 +234,11 @@ async fn read_namespaced(
         .map(|pod| pod.metadata.namespace.clone())
         .collect();
     parts(reader, snapshot, &[Kind::DaemonSet], &daemons).await?;
-    let removed: BTreeSet<String> = if daemons.is_empty() { removed } else { removed_namespaces(snapshot, nodes, flags) };
+    let removed: BTreeSet<String> = if daemons.is_empty() {
+        removed
+    } else {
+        removed_namespaces(snapshot, nodes, flags)
+    };
     if removed.is_empty() {
         return Ok(());
     }
@@ -228,8 +277,10 @@ async fn parts(reader: &Reader, snapshot: &mut Snapshot, kinds: &[Kind], namespa
         reader.read(&wanted, snapshot).await?;
         each.retain(|kind| !snapshot.objects.covered(*kind, &Scope::Cluster));
     }
-    let wanted: Vec<_> =
-        each.iter().flat_map(|kind| namespaces.iter().map(|namespace| (*kind, Scope::Namespace(namespace.clone())))).collect();
+    let wanted: Vec<_> = each
+        .iter()
+        .flat_map(|kind| namespaces.iter().map(|namespace| (*kind, Scope::Namespace(namespace.clone()))))
+        .collect();
     reader.read(&wanted, snapshot).await?;
     Ok(())
 }

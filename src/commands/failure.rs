@@ -20,12 +20,22 @@ pub struct Failure {
 impl Failure {
     /// A wrong question.
     pub fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { message: message.into(), causes: Vec::new(), hint, exit: 2 }
+        Self {
+            message: message.into(),
+            causes: Vec::new(),
+            hint,
+            exit: 2,
+        }
     }
 
     /// A cluster or a file that cannot be read.
     pub fn unreadable(message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { message: message.into(), causes: Vec::new(), hint, exit: 3 }
+        Self {
+            message: message.into(),
+            causes: Vec::new(),
+            hint,
+            exit: 3,
+        }
     }
 
     /// The text for standard error.
@@ -43,17 +53,27 @@ fn clean(text: &str) -> String {
 }
 
 fn causes(error: &dyn std::error::Error) -> Vec<String> {
-    std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string).collect()
+    std::iter::successors(error.source(), |error| error.source())
+        .map(ToString::to_string)
+        .collect()
 }
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Self { causes: causes(&error), hint: error.hint(), ..Self::unreadable(error.to_string(), None) }
+        Self {
+            causes: causes(&error),
+            hint: error.hint(),
+            ..Self::unreadable(error.to_string(), None)
+        }
     }
 }
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
-        Self { causes: causes(&error), hint: error.hint(), ..Self::unreadable(error.to_string(), None) }
+        Self {
+            causes: causes(&error),
+            hint: error.hint(),
+            ..Self::unreadable(error.to_string(), None)
+        }
     }
 }

@@ -24,7 +24,11 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
 }
 
 /// Prints a document in the format asked for; `people` writes the forms for people.
-fn print(document: &impl Serialize, flags: &OutputFlags, people: impl FnOnce(&Style, bool, &mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+fn print(
+    document: &impl Serialize,
+    flags: &OutputFlags,
+    people: impl FnOnce(&Style, bool, &mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
     let color = match flags.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,

@@ -83,8 +83,15 @@ pub struct Election {
 
 impl ComponentId {
     /// Every component.
-    pub const ALL: &[Self] =
-        &[Self::Worker, Self::Kueue, Self::NfdMaster, Self::NfdGc, Self::NfsController, Self::S3Controller, Self::SnapshotController];
+    pub const ALL: &[Self] = &[
+        Self::Worker,
+        Self::Kueue,
+        Self::NfdMaster,
+        Self::NfdGc,
+        Self::NfsController,
+        Self::S3Controller,
+        Self::SnapshotController,
+    ];
 
     /// The component's data: what the chart's templates render, by its values.
     pub const fn info(self) -> Component {
@@ -214,7 +221,10 @@ impl ComponentId {
         let election = |of, lease: String, retry_seconds, released_on_exit, holder| Election {
             of,
             lease,
-            namespace: argument(deployment, None, "leader-election-namespace").filter(|text| !text.is_empty()).unwrap_or(namespace).to_owned(),
+            namespace: argument(deployment, None, "leader-election-namespace")
+                .filter(|text| !text.is_empty())
+                .unwrap_or(namespace)
+                .to_owned(),
             duration_seconds: 15,
             renew_seconds: 10,
             retry_seconds,
@@ -228,24 +238,50 @@ impl ComponentId {
         match self {
             Self::Worker if argument(deployment, None, "kube-leader-election") == Some("false") => Vec::new(),
             Self::Worker => {
-                let lease = argument(deployment, None, "kube-leader-election-id").filter(|id| !id.is_empty()).unwrap_or("worker.gpustack.ai");
+                let lease = argument(deployment, None, "kube-leader-election-id")
+                    .filter(|id| !id.is_empty())
+                    .unwrap_or("worker.gpustack.ai");
                 vec![election("controllers", lease.to_owned(), 2, true, named)]
             }
             Self::Kueue => vec![election("controllers", "c1f6bfd2.kueue.x-k8s.io".to_owned(), 2, true, named)],
             Self::NfdMaster if argument(deployment, None, "enable-leader-election").is_some_and(|value| value != "false") => {
-                vec![election("nfd-master", "nfd-master.nfd.kubernetes.io".to_owned(), 2, false, HolderForm::NodeAndUuid)]
+                vec![election(
+                    "nfd-master",
+                    "nfd-master.nfd.kubernetes.io".to_owned(),
+                    2,
+                    false,
+                    HolderForm::NodeAndUuid,
+                )]
             }
             Self::NfdMaster | Self::NfdGc => Vec::new(),
             Self::NfsController | Self::S3Controller => {
-                let default = if self == Self::NfsController { "nfs.csi.gpustack.ai" } else { "s3.csi.gpustack.ai" };
-                let driver = sanitized(argument(deployment, None, "drivername").filter(|name| !name.is_empty()).unwrap_or(default));
-                [("csi-provisioner", ""), ("csi-resizer", "external-resizer-"), ("csi-snapshotter", "external-snapshotter-leader-")]
-                    .into_iter()
-                    .filter(|(container, _)| elects(Some(*container)))
-                    .map(|(container, prefix)| election(container, format!("{prefix}{driver}"), 5, false, bare))
-                    .collect()
+                let default = if self == Self::NfsController {
+                    "nfs.csi.gpustack.ai"
+                } else {
+                    "s3.csi.gpustack.ai"
+                };
+                let driver = sanitized(
+                    argument(deployment, None, "drivername")
+                        .filter(|name| !name.is_empty())
+                        .unwrap_or(default),
+                );
+                [
+                    ("csi-provisioner", ""),
+                    ("csi-resizer", "external-resizer-"),
+                    ("csi-snapshotter", "external-snapshotter-leader-"),
+                ]
+                .into_iter()
+                .filter(|(container, _)| elects(Some(*container)))
+                .map(|(container, prefix)| election(container, format!("{prefix}{driver}"), 5, false, bare))
+                .collect()
             }
-            Self::SnapshotController if elects(None) => vec![election("snapshot-controller", "snapshot-controller-leader".to_owned(), 5, false, bare)],
+            Self::SnapshotController if elects(None) => vec![election(
+                "snapshot-controller",
+                "snapshot-controller-leader".to_owned(),
+                5,
+                false,
+                bare,
+            )],
             Self::SnapshotController => Vec::new(),
         }
     }
@@ -267,11 +303,22 @@ pub fn label<'a>(labels: &'a StringMap, key: &str) -> Option<&'a str> {
 
 /// The value of a flag in the arguments of the containers, or of the one named: `true` for a flag without one.
 fn argument<'a>(deployment: &'a Deployment, container: Option<&str>, flag: &str) -> Option<&'a str> {
-    let containers = deployment.spec.template.spec.containers.iter().filter(|candidate| container.is_none_or(|name| candidate.name == name));
-    containers.flat_map(|container| container.command.iter().chain(&container.args)).find_map(|argument| {
-        let rest = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))?.strip_prefix(flag)?;
-        if rest.is_empty() { Some("true") } else { rest.strip_prefix('=') }
-    })
+    let containers = deployment
+        .spec
+        .template
+        .spec
+        .containers
+        .iter()
+        .filter(|candidate| container.is_none_or(|name| candidate.name == name));
+    containers
+        .flat_map(|container| container.command.iter().chain(&container.args))
+        .find_map(|argument| {
+            let rest = argument
+                .strip_prefix("--")
+                .or_else(|| argument.strip_prefix('-'))?
+                .strip_prefix(flag)?;
+            if rest.is_empty() { Some("true") } else { rest.strip_prefix('=') }
+        })
 }
 
 #[cfg(test)]
@@ -283,28 +330,59 @@ mod tests {
     }
 
     fn with_labels(labels: &str) -> Option<ComponentId> {
-        ComponentId::of(&deployment(&format!("{{metadata: {{name: d}}, spec: {{template: {{metadata: {{labels: {{{labels}}}}}}}}}}}")))
+        ComponentId::of(&deployment(&format!(
+            "{{metadata: {{name: d}}, spec: {{template: {{metadata: {{labels: {{{labels}}}}}}}}}}}"
+        )))
     }
 
     fn leases(id: ComponentId, spec: &str) -> Vec<String> {
-        let deployment = deployment(&format!("{{metadata: {{name: d, namespace: gpustack-system}}, spec: {{template: {{spec: {{{spec}}}}}}}}}"));
-        id.elections(&deployment).into_iter().map(|election| format!("{}/{} {:?}", election.namespace, election.lease, election.holder)).collect()
+        let deployment = deployment(&format!(
+            "{{metadata: {{name: d, namespace: gpustack-system}}, spec: {{template: {{spec: {{{spec}}}}}}}}}"
+        ));
+        id.elections(&deployment)
+            .into_iter()
+            .map(|election| format!("{}/{} {:?}", election.namespace, election.lease, election.holder))
+            .collect()
     }
 
     #[test]
     fn told_by_labels() {
         let told = [
-            ("app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: operator", Some(ComponentId::Worker)),
-            ("app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: worker", Some(ComponentId::Worker)),
-            ("app.kubernetes.io/part-of: gpustack-operator-worker, app.kubernetes.io/component: worker", None),
-            ("app.kubernetes.io/name: kueue, control-plane: controller-manager", Some(ComponentId::Kueue)),
+            (
+                "app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: operator",
+                Some(ComponentId::Worker),
+            ),
+            (
+                "app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: worker",
+                Some(ComponentId::Worker),
+            ),
+            (
+                "app.kubernetes.io/part-of: gpustack-operator-worker, app.kubernetes.io/component: worker",
+                None,
+            ),
+            (
+                "app.kubernetes.io/name: kueue, control-plane: controller-manager",
+                Some(ComponentId::Kueue),
+            ),
             ("control-plane: controller-manager", None),
-            ("app.kubernetes.io/name: node-feature-discovery, role: master", Some(ComponentId::NfdMaster)),
+            (
+                "app.kubernetes.io/name: node-feature-discovery, role: master",
+                Some(ComponentId::NfdMaster),
+            ),
             ("app.kubernetes.io/name: node-feature-discovery, role: gc", Some(ComponentId::NfdGc)),
             ("app.kubernetes.io/name: node-feature-discovery, role: worker", None),
-            ("app: csi-nfs-controller, app.kubernetes.io/name: csi-driver-nfs", Some(ComponentId::NfsController)),
-            ("app: renamed, app.kubernetes.io/name: csi-driver-s3", Some(ComponentId::S3Controller)),
-            ("app: snapshot-controller, app.kubernetes.io/name: csi-driver-nfs", Some(ComponentId::SnapshotController)),
+            (
+                "app: csi-nfs-controller, app.kubernetes.io/name: csi-driver-nfs",
+                Some(ComponentId::NfsController),
+            ),
+            (
+                "app: renamed, app.kubernetes.io/name: csi-driver-s3",
+                Some(ComponentId::S3Controller),
+            ),
+            (
+                "app: snapshot-controller, app.kubernetes.io/name: csi-driver-nfs",
+                Some(ComponentId::SnapshotController),
+            ),
         ];
         for (labels, expected) in told {
             assert_eq!(with_labels(labels), expected, "{labels}");
@@ -313,19 +391,33 @@ mod tests {
 
     #[test]
     fn elections_of_the_worker_and_kueue() {
-        let worker = |arguments: &str| leases(ComponentId::Worker, &format!("containers: [{{name: main, args: [gpustack-operator, worker{arguments}]}}]"));
+        let worker = |arguments: &str| {
+            leases(
+                ComponentId::Worker,
+                &format!("containers: [{{name: main, args: [gpustack-operator, worker{arguments}]}}]"),
+            )
+        };
         assert_eq!(worker(""), ["gpustack-system/worker.gpustack.ai PodAndUuid"]);
         assert_eq!(worker(", --kube-leader-election-id=x"), ["gpustack-system/x PodAndUuid"]);
         assert!(worker(", --kube-leader-election=false").is_empty());
-        assert_eq!(leases(ComponentId::Kueue, ""), ["gpustack-system/c1f6bfd2.kueue.x-k8s.io PodAndUuid"]);
-        assert_eq!(leases(ComponentId::Kueue, "hostNetwork: true"), ["gpustack-system/c1f6bfd2.kueue.x-k8s.io NodeAndUuid"]);
+        assert_eq!(
+            leases(ComponentId::Kueue, ""),
+            ["gpustack-system/c1f6bfd2.kueue.x-k8s.io PodAndUuid"]
+        );
+        assert_eq!(
+            leases(ComponentId::Kueue, "hostNetwork: true"),
+            ["gpustack-system/c1f6bfd2.kueue.x-k8s.io NodeAndUuid"]
+        );
     }
 
     #[test]
     fn elections_of_nfd_need_the_flag() {
         assert!(leases(ComponentId::NfdMaster, "containers: [{name: master, args: [-port=8080]}]").is_empty());
         assert_eq!(
-            leases(ComponentId::NfdMaster, "containers: [{name: master, args: [-enable-leader-election, -port=8080]}]"),
+            leases(
+                ComponentId::NfdMaster,
+                "containers: [{name: master, args: [-enable-leader-election, -port=8080]}]"
+            ),
             ["gpustack-system/nfd-master.nfd.kubernetes.io NodeAndUuid"]
         );
         assert!(leases(ComponentId::NfdGc, "").is_empty());
@@ -335,11 +427,20 @@ mod tests {
     fn elections_of_the_csi_controllers_follow_the_driver() {
         let sidecars = "{name: csi-provisioner, args: [--leader-election, --leader-election-namespace=other]}, {name: csi-resizer, args: [-leader-election]}, {name: csi-snapshotter, args: ['--leader-election=false']}";
         assert_eq!(
-            leases(ComponentId::NfsController, &format!("hostNetwork: true, containers: [{sidecars}, {{name: nfs, args: [--drivername=nfs.csi.k8s.io]}}]")),
-            ["other/nfs-csi-k8s-io SanitizedNode", "other/external-resizer-nfs-csi-k8s-io SanitizedNode"]
+            leases(
+                ComponentId::NfsController,
+                &format!("hostNetwork: true, containers: [{sidecars}, {{name: nfs, args: [--drivername=nfs.csi.k8s.io]}}]")
+            ),
+            [
+                "other/nfs-csi-k8s-io SanitizedNode",
+                "other/external-resizer-nfs-csi-k8s-io SanitizedNode"
+            ]
         );
         assert_eq!(
-            leases(ComponentId::S3Controller, "containers: [{name: csi-provisioner, args: [--leader-election]}, {name: s3}]"),
+            leases(
+                ComponentId::S3Controller,
+                "containers: [{name: csi-provisioner, args: [--leader-election]}, {name: s3}]"
+            ),
             ["gpustack-system/s3-csi-gpustack-ai Pod"]
         );
     }

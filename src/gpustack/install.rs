@@ -82,8 +82,12 @@ pub fn find<'a>(snapshot: &'a Snapshot, release: Option<&str>, namespace: Option
 }
 
 fn installs(snapshot: &Snapshot) -> Vec<Install<'_>> {
-    let deployments: Vec<(ComponentId, &Deployment)> =
-        snapshot.deployments.seen().iter().filter_map(|deployment| Some((ComponentId::of(deployment)?, deployment))).collect();
+    let deployments: Vec<(ComponentId, &Deployment)> = snapshot
+        .deployments
+        .seen()
+        .iter()
+        .filter_map(|deployment| Some((ComponentId::of(deployment)?, deployment)))
+        .collect();
     let outside = called_by_address(snapshot) || snapshot.services.seen().iter().any(|service| fake(&service.metadata));
 
     // By namespace and release: what tells that an install is there.
@@ -91,11 +95,18 @@ fn installs(snapshot: &Snapshot) -> Vec<Install<'_>> {
     for (_, deployment) in deployments.iter().filter(|(id, _)| *id == ComponentId::Worker) {
         anchors.insert((&deployment.metadata.namespace, release_of_worker(deployment)));
     }
-    let own = deployments.iter().filter(|(_, deployment)| instance(deployment) == Some(OWN_RELEASE)).map(|(_, deployment)| &deployment.metadata);
+    let own = deployments
+        .iter()
+        .filter(|(_, deployment)| instance(deployment) == Some(OWN_RELEASE))
+        .map(|(_, deployment)| &deployment.metadata);
     let daemons = snapshot.daemon_sets.seen().iter().map(|set| &set.metadata).filter(|meta| {
-        label(&meta.labels, PART_OF) == Some("gpustack-operator") && matches!(label(&meta.labels, COMPONENT), Some("device-manager" | "model-manager"))
+        label(&meta.labels, PART_OF) == Some("gpustack-operator")
+            && matches!(label(&meta.labels, COMPONENT), Some("device-manager" | "model-manager"))
     });
-    let rest: Vec<(&str, &str)> = own.chain(daemons).map(|meta| (meta.namespace.as_str(), label(&meta.labels, INSTANCE).unwrap_or(OWN_RELEASE))).collect();
+    let rest: Vec<(&str, &str)> = own
+        .chain(daemons)
+        .map(|meta| (meta.namespace.as_str(), label(&meta.labels, INSTANCE).unwrap_or(OWN_RELEASE)))
+        .collect();
     for (namespace, release) in rest {
         // Before the subcharts, a worker made its components' release beside its own.
         if !anchors.iter().any(|anchor| anchor.1 == release || anchor.0 == namespace) {
@@ -103,17 +114,30 @@ fn installs(snapshot: &Snapshot) -> Vec<Install<'_>> {
         }
     }
     if anchors.is_empty() {
-        let fakes = snapshot.services.seen().iter().map(|service| &service.metadata).filter(|meta| fake(meta));
+        let fakes = snapshot
+            .services
+            .seen()
+            .iter()
+            .map(|service| &service.metadata)
+            .filter(|meta| fake(meta));
         anchors.extend(fakes.map(|meta| (meta.namespace.as_str(), OWN_RELEASE)));
         if anchors.is_empty() && outside {
             anchors.insert((DEFAULT_NAMESPACE, OWN_RELEASE));
         }
     }
 
-    anchors.iter().map(|anchor| assemble(*anchor, &anchors, &deployments, outside)).collect()
+    anchors
+        .iter()
+        .map(|anchor| assemble(*anchor, &anchors, &deployments, outside))
+        .collect()
 }
 
-fn assemble<'a>((namespace, release): (&'a str, &'a str), anchors: &BTreeSet<(&str, &str)>, deployments: &[(ComponentId, &'a Deployment)], outside: bool) -> Install<'a> {
+fn assemble<'a>(
+    (namespace, release): (&'a str, &'a str),
+    anchors: &BTreeSet<(&str, &str)>,
+    deployments: &[(ComponentId, &'a Deployment)],
+    outside: bool,
+) -> Install<'a> {
     let alone = anchors.iter().filter(|anchor| anchor.1 == release).count() == 1;
     let mut components: Vec<(ComponentId, &Deployment)> = deployments
         .iter()
@@ -131,7 +155,10 @@ fn assemble<'a>((namespace, release): (&'a str, &'a str), anchors: &BTreeSet<(&s
         })
         .collect();
     components.sort_by_key(|(id, deployment)| (*id, &deployment.metadata.namespace, &deployment.metadata.name));
-    let worker = components.iter().find(|(id, _)| *id == ComponentId::Worker).map(|(_, deployment)| *deployment);
+    let worker = components
+        .iter()
+        .find(|(id, _)| *id == ComponentId::Worker)
+        .map(|(_, deployment)| *deployment);
     let mode = match worker {
         _ if outside => Mode::Outside,
         Some(worker) if rendered(worker) => Mode::Image,
@@ -142,7 +169,13 @@ fn assemble<'a>((namespace, release): (&'a str, &'a str), anchors: &BTreeSet<(&s
         .and_then(|worker| label(&worker.metadata.labels, "helm.sh/chart"))
         .and_then(|chart| chart.strip_prefix("gpustack-operator-"))
         .map(str::to_owned);
-    Install { release, namespace, chart_version, mode, components }
+    Install {
+        release,
+        namespace,
+        chart_version,
+        mode,
+        components,
+    }
 }
 
 /// Whether GPUStack's server rendered the worker, as its component label tells.
@@ -180,39 +213,64 @@ fn called_by_address(snapshot: &Snapshot) -> bool {
 impl<'a> Install<'a> {
     /// The Deployment of a component, if the install has it.
     pub fn component(&self, id: ComponentId) -> Option<&'a Deployment> {
-        self.components.iter().find(|(found, _)| *found == id).map(|(_, deployment)| *deployment)
+        self.components
+            .iter()
+            .find(|(found, _)| *found == id)
+            .map(|(_, deployment)| *deployment)
     }
 
     /// The component that the Deployment is in this install.
     pub fn component_of(&self, namespace: &str, name: &str) -> Option<ComponentId> {
-        self.components.iter().find(|(_, deployment)| deployment.metadata.namespace == namespace && deployment.metadata.name == name).map(|(id, _)| *id)
+        self.components
+            .iter()
+            .find(|(_, deployment)| deployment.metadata.namespace == namespace && deployment.metadata.name == name)
+            .map(|(id, _)| *id)
     }
 
     /// Whether the install, or a component of it, lies in the namespace.
     pub fn lies_in(&self, namespace: &str) -> bool {
-        self.namespace == namespace || self.components.iter().any(|(_, deployment)| deployment.metadata.namespace == namespace)
+        self.namespace == namespace
+            || self
+                .components
+                .iter()
+                .any(|(_, deployment)| deployment.metadata.namespace == namespace)
     }
 }
 
 /// Whether the Service is the one by which the API server reaches the install's Kueue (its webhooks and conversion, not
 /// its visibility API) or its worker: by its name, or because it selects their pods.
 pub fn is_kueue_or_worker_service(snapshot: &Snapshot, install: &Install<'_>, namespace: &str, name: &str) -> bool {
-    let place = |id| install.component(id).map_or(install.namespace, |deployment| deployment.metadata.namespace.as_str());
-    let worker = install.component(ComponentId::Worker).map_or("gpustack-operator-worker", |deployment| deployment.metadata.name.as_str());
-    if name == "kueue-webhook-service" && namespace == place(ComponentId::Kueue) || name == worker && namespace == place(ComponentId::Worker) {
+    let place = |id| {
+        install
+            .component(id)
+            .map_or(install.namespace, |deployment| deployment.metadata.namespace.as_str())
+    };
+    let worker = install
+        .component(ComponentId::Worker)
+        .map_or("gpustack-operator-worker", |deployment| deployment.metadata.name.as_str());
+    if name == "kueue-webhook-service" && namespace == place(ComponentId::Kueue)
+        || name == worker && namespace == place(ComponentId::Worker)
+    {
         return true;
     }
-    let Some(service) = snapshot.services.find(namespace, name) else { return false };
+    let Some(service) = snapshot.services.find(namespace, name) else {
+        return false;
+    };
     // The API server calls neither of these on behalf of a write.
     if name.contains("visibility") || name.contains("metrics") {
         return false;
     }
     let selector = &service.spec.selector;
     !selector.is_empty()
-        && [ComponentId::Worker, ComponentId::Kueue].into_iter().filter_map(|id| install.component(id)).any(|deployment| {
-            deployment.metadata.namespace == namespace
-                && selector.iter().all(|(key, value)| label(&deployment.spec.template.metadata.labels, key) == Some(value))
-        })
+        && [ComponentId::Worker, ComponentId::Kueue]
+            .into_iter()
+            .filter_map(|id| install.component(id))
+            .any(|deployment| {
+                deployment.metadata.namespace == namespace
+                    && selector
+                        .iter()
+                        .all(|(key, value)| label(&deployment.spec.template.metadata.labels, key) == Some(value))
+            })
 }
 
 /// Whether a webhook configuration of this name is the worker's.
@@ -227,23 +285,41 @@ mod tests {
     use crate::kubernetes::testing::{snapshot, without};
 
     fn worker(namespace: &str, release: &str, component: &str) -> String {
-        let labels = format!("{{app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: {component}, app.kubernetes.io/instance: {release}, helm.sh/chart: gpustack-operator-0.11.2}}");
-        format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: gpustack-operator-worker, namespace: {namespace}, labels: {labels}}}, spec: {{template: {{metadata: {{labels: {labels}}}}}}}}}\n---\n")
+        let labels = format!(
+            "{{app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: {component}, app.kubernetes.io/instance: {release}, helm.sh/chart: gpustack-operator-0.11.2}}"
+        );
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: gpustack-operator-worker, namespace: {namespace}, labels: {labels}}}, spec: {{template: {{metadata: {{labels: {labels}}}}}}}}}\n---\n"
+        )
     }
 
     fn kueue(namespace: &str, release: &str) -> String {
         let labels = format!("{{app.kubernetes.io/name: kueue, app.kubernetes.io/instance: {release}, control-plane: controller-manager}}");
-        format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: kueue-controller-manager, namespace: {namespace}, labels: {labels}}}, spec: {{template: {{metadata: {{labels: {labels}}}}}}}}}\n---\n")
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: kueue-controller-manager, namespace: {namespace}, labels: {labels}}}, spec: {{template: {{metadata: {{labels: {labels}}}}}}}}}\n---\n"
+        )
     }
 
     fn csi(namespace: &str, app: &str, release: &str) -> String {
-        format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {app}, namespace: {namespace}}}, spec: {{template: {{metadata: {{labels: {{app: {app}, app.kubernetes.io/instance: {release}}}}}}}}}}}\n---\n")
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {app}, namespace: {namespace}}}, spec: {{template: {{metadata: {{labels: {{app: {app}, app.kubernetes.io/instance: {release}}}}}}}}}}}\n---\n"
+        )
     }
 
     fn told(snapshot: &Snapshot, release: Option<&str>, namespace: Option<&str>) -> Vec<String> {
         let tell = |install: &Install<'_>| {
-            let components: Vec<String> = install.components.iter().map(|(id, deployment)| format!("{id:?}@{}", deployment.metadata.namespace)).collect();
-            format!("{}/{} {:?} {}", install.namespace, install.release, install.mode, components.join(" "))
+            let components: Vec<String> = install
+                .components
+                .iter()
+                .map(|(id, deployment)| format!("{id:?}@{}", deployment.metadata.namespace))
+                .collect();
+            format!(
+                "{}/{} {:?} {}",
+                install.namespace,
+                install.release,
+                install.mode,
+                components.join(" ")
+            )
         };
         match find(snapshot, release, namespace) {
             Found::None => vec!["none".to_owned()],
@@ -255,9 +331,17 @@ mod tests {
 
     #[test]
     fn the_chart() {
-        let cluster = snapshot(&(worker("ai", "my-rel", "operator") + &kueue("ai", "my-rel") + &csi("ai", "csi-s3-controller", "my-rel") + &csi("kube-system", "csi-nfs-controller", "nfs")));
+        let cluster = snapshot(
+            &(worker("ai", "my-rel", "operator")
+                + &kueue("ai", "my-rel")
+                + &csi("ai", "csi-s3-controller", "my-rel")
+                + &csi("kube-system", "csi-nfs-controller", "nfs")),
+        );
         assert_eq!(told(&cluster, None, None), ["ai/my-rel Chart Worker@ai Kueue@ai S3Controller@ai"]);
-        assert_eq!(told(&cluster, Some("my-rel"), Some("ai")), ["ai/my-rel Chart Worker@ai Kueue@ai S3Controller@ai"]);
+        assert_eq!(
+            told(&cluster, Some("my-rel"), Some("ai")),
+            ["ai/my-rel Chart Worker@ai Kueue@ai S3Controller@ai"]
+        );
         assert_eq!(told(&cluster, Some("other"), None), ["none"]);
         assert_eq!(told(&cluster, None, Some("gpustack-system")), ["none"]);
         match find(&cluster, None, None) {
@@ -270,7 +354,10 @@ mod tests {
     fn somebodys_own_kueue_is_no_install() {
         assert_eq!(told(&snapshot(&kueue("kueue-system", "kueue")), None, None), ["none"]);
         let beside = snapshot(&(kueue("kueue-system", "kueue") + &worker("gpustack-system", "gpustack-operator", "operator")));
-        assert_eq!(told(&beside, None, None), ["gpustack-system/gpustack-operator Chart Worker@gpustack-system"]);
+        assert_eq!(
+            told(&beside, None, None),
+            ["gpustack-system/gpustack-operator Chart Worker@gpustack-system"]
+        );
     }
 
     #[test]
@@ -283,21 +370,35 @@ mod tests {
     #[test]
     fn several() {
         let cluster = snapshot(&(worker("a", "r", "operator") + &kueue("a", "r") + &worker("b", "r", "operator") + &kueue("b", "r")));
-        assert_eq!(told(&cluster, None, None), ["a/r Chart Worker@a Kueue@a", "b/r Chart Worker@b Kueue@b"]);
+        assert_eq!(
+            told(&cluster, None, None),
+            ["a/r Chart Worker@a Kueue@a", "b/r Chart Worker@b Kueue@b"]
+        );
         assert_eq!(told(&cluster, None, Some("b")), ["b/r Chart Worker@b Kueue@b"]);
     }
 
     #[test]
     fn the_other_topologies() {
         let image = snapshot(&(worker("gpustack-system", "x", "worker") + &kueue("gpustack-system", OWN_RELEASE)));
-        assert_eq!(told(&image, None, None), [format!("gpustack-system/{OWN_RELEASE} Image Worker@gpustack-system Kueue@gpustack-system")]);
+        assert_eq!(
+            told(&image, None, None),
+            [format!(
+                "gpustack-system/{OWN_RELEASE} Image Worker@gpustack-system Kueue@gpustack-system"
+            )]
+        );
 
         let fake = "{apiVersion: v1, kind: Service, metadata: {name: gpustack-operator-worker, namespace: gpustack-system, labels: {gpustack.ai/fake-routing: 'true'}}}";
         let outside = snapshot(&(kueue("gpustack-system", OWN_RELEASE) + fake));
-        assert_eq!(told(&outside, None, None), [format!("gpustack-system/{OWN_RELEASE} Outside Kueue@gpustack-system")]);
+        assert_eq!(
+            told(&outside, None, None),
+            [format!("gpustack-system/{OWN_RELEASE} Outside Kueue@gpustack-system")]
+        );
 
         let address = "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: gpustack-worker-mutation}, webhooks: [{name: a, clientConfig: {url: 'https://10.0.0.7:31443/'}}]}";
-        assert_eq!(told(&snapshot(address), None, None), [format!("gpustack-system/{OWN_RELEASE} Outside ")]);
+        assert_eq!(
+            told(&snapshot(address), None, None),
+            [format!("gpustack-system/{OWN_RELEASE} Outside ")]
+        );
     }
 
     #[test]
@@ -322,9 +423,14 @@ mod tests {
     #[test]
     fn services_of_kueue_and_the_worker() {
         let selector = "{app.kubernetes.io/name: kueue, control-plane: controller-manager}";
-        let service = |name: &str| format!("{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: ai}}, spec: {{selector: {selector}}}}}\n---\n");
-        let cluster = snapshot(&(worker("ai", "r", "operator") + &kueue("ai", "r") + &service("renamed") + &service("kueue-visibility-server")));
-        let Found::One(install) = find(&cluster, None, None) else { panic!() };
+        let service = |name: &str| {
+            format!("{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: ai}}, spec: {{selector: {selector}}}}}\n---\n")
+        };
+        let cluster =
+            snapshot(&(worker("ai", "r", "operator") + &kueue("ai", "r") + &service("renamed") + &service("kueue-visibility-server")));
+        let Found::One(install) = find(&cluster, None, None) else {
+            panic!()
+        };
         let is = |namespace, name| is_kueue_or_worker_service(&cluster, &install, namespace, name);
         assert!(is("ai", "kueue-webhook-service") && is("ai", "gpustack-operator-worker") && is("ai", "renamed"));
         assert!(!is("ai", "kueue-visibility-server") && !is("kueue-system", "kueue-webhook-service") && !is("ai", "other"));

@@ -49,7 +49,8 @@ impl TenantOwner {
 
     fn of(owner: &OwnerReference) -> Option<Self> {
         let all = [Self::Instance, Self::ModelDeployment, Self::ModelPrefetch, Self::KvCacheBackend];
-        all.into_iter().find(|candidate| owner.group() == "worker.gpustack.ai" && candidate.kind() == owner.kind)
+        all.into_iter()
+            .find(|candidate| owner.group() == "worker.gpustack.ai" && candidate.kind() == owner.kind)
     }
 }
 
@@ -95,7 +96,11 @@ pub struct Tenant<'a> {
 /// What the pod is among GPUStack's tenants, if anything. Pods of a Deployment or DaemonSet that one of the kinds made
 /// (a router, a cache's leader and members) are ordinary ones.
 pub fn tenant(pod: &Pod) -> Option<Tenant<'_>> {
-    let found = pod.metadata.owner_references.iter().find_map(|reference| Some((reference, TenantOwner::of(reference)?)));
+    let found = pod
+        .metadata
+        .owner_references
+        .iter()
+        .find_map(|reference| Some((reference, TenantOwner::of(reference)?)));
     let (reference, owner) = match pod.metadata.controller() {
         Some(controller) => (controller, TenantOwner::of(controller)?),
         // A cache's clean-up pods name their owner, but no controller.
@@ -114,8 +119,21 @@ pub fn tenant(pod: &Pod) -> Option<Tenant<'_>> {
         TenantOwner::ModelDeployment => Release::WorkerAndKueue(sweep(pod)),
         _ => Release::KueueLeader,
     };
-    let other_finalizers = pod.metadata.finalizers.iter().map(String::as_str).filter(|finalizer| *finalizer != KUEUE_FINALIZER).collect();
-    Some(Tenant { owner, name: &reference.name, recreation, gated: admitted_by_kueue(pod), release, other_finalizers })
+    let other_finalizers = pod
+        .metadata
+        .finalizers
+        .iter()
+        .map(String::as_str)
+        .filter(|finalizer| *finalizer != KUEUE_FINALIZER)
+        .collect();
+    Some(Tenant {
+        owner,
+        name: &reference.name,
+        recreation,
+        gated: admitted_by_kueue(pod),
+        release,
+        other_finalizers,
+    })
 }
 
 /// Whether Kueue's finalizer is on the pod.
@@ -157,11 +175,20 @@ fn replica(name: &str) -> Option<&str> {
 /// # Errors
 /// The namespace's pods were not read.
 pub fn members<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Result<Vec<&'a Pod>, NotRead> {
-    let owned = |pod: &Pod| pod.metadata.controller().filter(|owner| TenantOwner::of(owner) == Some(TenantOwner::ModelDeployment)).cloned();
-    let (Some(owner), Some(prefix)) = (owned(pod), replica(&pod.metadata.name)) else { return Ok(Vec::new()) };
+    let owned = |pod: &Pod| {
+        pod.metadata
+            .controller()
+            .filter(|owner| TenantOwner::of(owner) == Some(TenantOwner::ModelDeployment))
+            .cloned()
+    };
+    let (Some(owner), Some(prefix)) = (owned(pod), replica(&pod.metadata.name)) else {
+        return Ok(Vec::new());
+    };
     let pods = snapshot.pods.in_namespace(&pod.metadata.namespace)?;
     let other = |candidate: &&Pod| {
-        candidate.metadata.name != pod.metadata.name && replica(&candidate.metadata.name) == Some(prefix) && owned(candidate).as_ref() == Some(&owner)
+        candidate.metadata.name != pod.metadata.name
+            && replica(&candidate.metadata.name) == Some(prefix)
+            && owned(candidate).as_ref() == Some(&owner)
     };
     Ok(pods.iter().filter(other).collect())
 }
@@ -188,7 +215,11 @@ pub fn template(snapshot: &Snapshot, pod: &Pod) -> (StringMap, PodSpec) {
     }
     if admitted_by_kueue(pod) || held_by_kueue(pod) {
         spec.node_selector.clear();
-        spec.tolerations = spec.tolerations.into_iter().flat_map(|toleration| narrowed(snapshot, toleration)).collect();
+        spec.tolerations = spec
+            .tolerations
+            .into_iter()
+            .flat_map(|toleration| narrowed(snapshot, toleration))
+            .collect();
     }
     (labels, spec)
 }
@@ -198,12 +229,26 @@ fn narrowed(snapshot: &Snapshot, toleration: Toleration) -> Vec<Toleration> {
     if !toleration.key.is_empty() {
         return vec![toleration];
     }
-    let mut keys: Vec<&str> = snapshot.nodes.seen().iter().flat_map(|node| &node.spec.taints).map(|taint| taint.key.as_str()).collect();
+    let mut keys: Vec<&str> = snapshot
+        .nodes
+        .seen()
+        .iter()
+        .flat_map(|node| &node.spec.taints)
+        .map(|taint| taint.key.as_str())
+        .collect();
     keys.sort_unstable();
     keys.dedup();
     keys.into_iter()
-        .filter(|key| !matches!(*key, "node.kubernetes.io/unschedulable" | "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable"))
-        .map(|key| Toleration { key: key.to_owned(), ..toleration.clone() })
+        .filter(|key| {
+            !matches!(
+                *key,
+                "node.kubernetes.io/unschedulable" | "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable"
+            )
+        })
+        .map(|key| Toleration {
+            key: key.to_owned(),
+            ..toleration.clone()
+        })
         .collect()
 }
 
@@ -226,7 +271,12 @@ mod tests {
 
     #[test]
     fn an_instance() {
-        let pod = pod(&owned("dev", "Instance", "kueue.x-k8s.io/queue-name: q, kueue.x-k8s.io/managed: 'true'", ""));
+        let pod = pod(&owned(
+            "dev",
+            "Instance",
+            "kueue.x-k8s.io/queue-name: q, kueue.x-k8s.io/managed: 'true'",
+            "",
+        ));
         let expected = Tenant {
             owner: TenantOwner::Instance,
             name: "owner",
@@ -255,11 +305,17 @@ mod tests {
         let mut prefetch = pod(&owned("warm", "ModelPrefetch", "", ""));
         prefetch.metadata.finalizers = vec!["example.org/hold".to_owned()];
         let told = tenant(&prefetch).unwrap();
-        assert_eq!((told.recreation, told.gated, told.release, told.other_finalizers), (Recreation::SameNode, false, Release::Free, vec!["example.org/hold"]));
+        assert_eq!(
+            (told.recreation, told.gated, told.release, told.other_finalizers),
+            (Recreation::SameNode, false, Release::Free, vec!["example.org/hold"])
+        );
 
         let mut cleanup = pod(&owned("cleanup", "KVCacheBackend", "", ""));
         cleanup.metadata.owner_references[0].controller = false;
-        assert_eq!(tenant(&cleanup).map(|tenant| (tenant.owner, tenant.recreation)), Some((TenantOwner::KvCacheBackend, Recreation::NotKnown)));
+        assert_eq!(
+            tenant(&cleanup).map(|tenant| (tenant.owner, tenant.recreation)),
+            Some((TenantOwner::KvCacheBackend, Recreation::NotKnown))
+        );
 
         let mut router = pod(&owned("router", "ModelDeployment", "", ""));
         router.metadata.owner_references[0].api_version = "apps/v1".to_owned();
@@ -273,7 +329,9 @@ mod tests {
     #[test]
     fn members_of_a_replica() {
         let names = ["llama-worker-r0-m0", "llama-worker-r0-m1", "llama-worker-r1-m0", "llama-x7k2p"];
-        let yaml = names.map(|name| owned(name, "ModelDeployment", "", "")).join("\n---\n") + "\n---\n" + &owned("llama-worker-r0-m2", "Instance", "", "");
+        let yaml = names.map(|name| owned(name, "ModelDeployment", "", "")).join("\n---\n")
+            + "\n---\n"
+            + &owned("llama-worker-r0-m2", "Instance", "", "");
         let cluster = snapshot(&yaml);
         let of = |name: &str| {
             let found = members(&cluster, cluster.pods.find("team", name).unwrap()).unwrap();
@@ -297,9 +355,18 @@ mod tests {
             ", schedulingGates: [{name: kueue.x-k8s.io/admission}], nodeSelector: {kubernetes.io/hostname: gpu-1}, tolerations: [{operator: Exists}, {key: mine, operator: Exists}]",
         ));
         let (labels, spec) = template(&cluster, &queued);
-        assert_eq!(labels.keys().map(String::as_str).collect::<Vec<_>>(), ["app", "kueue.x-k8s.io/queue-name"]);
+        assert_eq!(
+            labels.keys().map(String::as_str).collect::<Vec<_>>(),
+            ["app", "kueue.x-k8s.io/queue-name"]
+        );
         assert!(spec.node_name.is_none() && spec.scheduling_gates.is_empty() && spec.node_selector.is_empty());
-        assert_eq!(spec.tolerations.iter().map(|toleration| toleration.key.as_str()).collect::<Vec<_>>(), ["gpu", "mine"]);
+        assert_eq!(
+            spec.tolerations
+                .iter()
+                .map(|toleration| toleration.key.as_str())
+                .collect::<Vec<_>>(),
+            ["gpu", "mine"]
+        );
 
         let mut prefetch = pod(&owned("warm", "ModelPrefetch", "", ", nodeSelector: {a: b}"));
         prefetch.metadata.finalizers.clear();

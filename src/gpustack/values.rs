@@ -32,9 +32,13 @@ pub fn spread(mode: Mode, id: ComponentId, deployment: &Deployment) -> Option<St
     let selector = format!("labelSelector: {{matchLabels: {{{}}}}}", labels.join(", "));
     let component = id.info();
     if let Some(key) = component.spread_key {
-        return Some(format!("{key}: [{{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, {selector}}}]"));
+        return Some(format!(
+            "{key}: [{{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, {selector}}}]"
+        ));
     }
-    let apart = format!("podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, {selector}}}]}}");
+    let apart = format!(
+        "podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, {selector}}}]}}"
+    );
     // The CSI drivers' templates drop an affinity without `nodeSelectorTerms` whole.
     let kept = if matches!(id, ComponentId::S3Controller | ComponentId::SnapshotController) {
         "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]}]}}, "
@@ -64,9 +68,18 @@ fn settable(mode: Mode) -> Option<()> {
 /// A YAML scalar that stays text.
 fn quoted(value: &str) -> String {
     let plain = value.starts_with(|character: char| character.is_ascii_alphabetic())
-        && value.chars().all(|character| character.is_ascii_alphanumeric() || "-._".contains(character))
-        && !matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n");
-    if plain { value.to_owned() } else { format!("'{}'", value.replace('\'', "''")) }
+        && value
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || "-._".contains(character))
+        && !matches!(
+            value.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
+        );
+    if plain {
+        value.to_owned()
+    } else {
+        format!("'{}'", value.replace('\'', "''"))
+    }
 }
 
 #[cfg(test)]
@@ -79,11 +92,23 @@ mod tests {
 
     #[test]
     fn keys_of_the_chart() {
-        assert_eq!(replicas(Mode::Chart, ComponentId::Kueue, 3).as_deref(), Some("kueue.controllerManager.replicas: 3"));
-        assert_eq!(budget(Mode::Chart, ComponentId::Worker, 2).as_deref(), Some("worker.podDisruptionBudget: {enabled: true, minAvailable: 2}"));
-        assert_eq!(budget(Mode::Chart, ComponentId::NfdMaster, 2).as_deref(), Some("node-feature-discovery.master.podDisruptionBudget: {enable: true, minAvailable: 2}"));
+        assert_eq!(
+            replicas(Mode::Chart, ComponentId::Kueue, 3).as_deref(),
+            Some("kueue.controllerManager.replicas: 3")
+        );
+        assert_eq!(
+            budget(Mode::Chart, ComponentId::Worker, 2).as_deref(),
+            Some("worker.podDisruptionBudget: {enabled: true, minAvailable: 2}")
+        );
+        assert_eq!(
+            budget(Mode::Chart, ComponentId::NfdMaster, 2).as_deref(),
+            Some("node-feature-discovery.master.podDisruptionBudget: {enable: true, minAvailable: 2}")
+        );
         assert_eq!(budget(Mode::Chart, ComponentId::NfsController, 1), None);
-        assert_eq!(strategy(Mode::Chart, ComponentId::S3Controller, "RollingUpdate").as_deref(), Some("csi-driver-s3.controller.strategyType: RollingUpdate"));
+        assert_eq!(
+            strategy(Mode::Chart, ComponentId::S3Controller, "RollingUpdate").as_deref(),
+            Some("csi-driver-s3.controller.strategyType: RollingUpdate")
+        );
         assert_eq!(strategy(Mode::Chart, ComponentId::Kueue, "RollingUpdate"), None);
         assert_eq!(replicas(Mode::Image, ComponentId::Kueue, 3), None);
     }

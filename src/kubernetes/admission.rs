@@ -25,7 +25,11 @@ pub struct Configured<'a> {
 impl Configured<'_> {
     /// Kind of the configuration.
     pub fn kind(&self) -> &'static str {
-        if self.mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" }
+        if self.mutating {
+            "MutatingWebhookConfiguration"
+        } else {
+            "ValidatingWebhookConfiguration"
+        }
     }
 }
 
@@ -36,7 +40,11 @@ pub fn webhooks(snapshot: &Snapshot) -> (Vec<Configured<'_>>, Vec<NotRead>) {
     for (mutating, listing) in [(true, &snapshot.mutating_webhooks), (false, &snapshot.validating_webhooks)] {
         missing.extend(listing.all().err());
         for configuration in listing.seen() {
-            found.extend(configuration.webhooks.iter().map(|webhook| Configured { mutating, configuration, webhook }));
+            found.extend(configuration.webhooks.iter().map(|webhook| Configured {
+                mutating,
+                configuration,
+                webhook,
+            }));
         }
     }
     (found, missing)
@@ -113,7 +121,11 @@ pub fn called(snapshot: &Snapshot, webhook: &Webhook, request: &Request<'_>) -> 
     }
     // An empty selector needs no object; any other is held against the labels of the object
     // (`predicates/object/matcher.go`).
-    if webhook.object_selector.as_ref().is_some_and(|selector| !matches(selector, request.labels)) {
+    if webhook
+        .object_selector
+        .as_ref()
+        .is_some_and(|selector| !matches(selector, request.labels))
+    {
         return Called::No;
     }
     match namespace_matches(snapshot, webhook.namespace_selector.as_ref(), request) {
@@ -175,7 +187,9 @@ fn cluster_scoped(request: &Request<'_>) -> bool {
 /// Whether the namespace selector lets the request through
 /// (`k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace/matcher.go`).
 fn namespace_matches(snapshot: &Snapshot, selector: Option<&LabelSelector>, request: &Request<'_>) -> Result<bool, NotRead> {
-    let Some(selector) = selector.filter(|selector| !empty(selector)) else { return Ok(true) };
+    let Some(selector) = selector.filter(|selector| !empty(selector)) else {
+        return Ok(true);
+    };
     let name = request.namespace.unwrap_or_default();
     if request.resource == "namespaces" {
         // The labels sent count, as the namespace that is stored has older ones or none; a deletion sends none.
@@ -206,11 +220,23 @@ fn selects_namespace(snapshot: &Snapshot, selector: &LabelSelector, name: &str) 
         key != NAMESPACE_NAME || matches(part, &known)
     };
     let labels_hold = selector.match_labels.iter().all(|(key, value)| {
-        hold(&LabelSelector { match_labels: StringMap::from([(key.clone(), value.clone())]), ..LabelSelector::default() }, key)
+        hold(
+            &LabelSelector {
+                match_labels: StringMap::from([(key.clone(), value.clone())]),
+                ..LabelSelector::default()
+            },
+            key,
+        )
     });
     let all_hold = labels_hold
         && selector.match_expressions.iter().all(|requirement| {
-            hold(&LabelSelector { match_expressions: vec![requirement.clone()], ..LabelSelector::default() }, &requirement.key)
+            hold(
+                &LabelSelector {
+                    match_expressions: vec![requirement.clone()],
+                    ..LabelSelector::default()
+                },
+                &requirement.key,
+            )
         });
     match (all_hold, decided) {
         (false, _) => Ok(false),
@@ -250,11 +276,16 @@ pub fn covers_pods(snapshot: &Snapshot, webhook: &Webhook) -> bool {
     fails_closed(webhook)
         && webhook.match_conditions.is_empty()
         && webhook.object_selector.as_ref().is_none_or(empty)
-        && [Operation::Create, Operation::Update]
-            .into_iter()
-            .any(|operation| webhook.rules.iter().any(|rule| rule_matches(rule, &pods(operation), exact(webhook))))
+        && [Operation::Create, Operation::Update].into_iter().any(|operation| {
+            webhook
+                .rules
+                .iter()
+                .any(|rule| rule_matches(rule, &pods(operation), exact(webhook)))
+        })
         && webhook.namespace_selector.as_ref().is_none_or(|selector| {
-            snapshot.namespaces.all().map_or(true, |all| all.is_empty() || all.iter().any(|namespace| matches(selector, &labels(namespace))))
+            snapshot.namespaces.all().map_or(true, |all| {
+                all.is_empty() || all.iter().any(|namespace| matches(selector, &labels(namespace)))
+            })
         })
 }
 
@@ -273,11 +304,16 @@ pub fn blast(snapshot: &Snapshot, webhooks: &[&Webhook]) -> Vec<String> {
     for webhook in webhooks.iter().filter(|webhook| fails_closed(webhook)) {
         for rule in &webhook.rules {
             let Some(place) = place(snapshot, webhook, rule) else { continue };
-            let operations = Operation::ALL.iter().filter(|operation| rule.operations.iter().any(|item| item == "*" || item == operation.as_str()));
+            let operations = Operation::ALL
+                .iter()
+                .filter(|operation| rule.operations.iter().any(|item| item == "*" || item == operation.as_str()));
             let operations: BTreeSet<Operation> = operations.copied().collect();
             for group in &rule.api_groups {
                 for resource in &rule.resources {
-                    refused.entry((place.clone(), resource_name(group, resource))).or_default().extend(&operations);
+                    refused
+                        .entry((place.clone(), resource_name(group, resource)))
+                        .or_default()
+                        .extend(&operations);
                 }
             }
         }
@@ -313,7 +349,9 @@ fn some_of<T: AsRef<str>>(names: &[T]) -> String {
 
 /// A rule's resource as kubectl writes it.
 fn resource_name(group: &str, resource: &str) -> String {
-    let (plural, subresource) = resource.split_once('/').map_or((resource, None), |(plural, subresource)| (plural, Some(subresource)));
+    let (plural, subresource) = resource
+        .split_once('/')
+        .map_or((resource, None), |(plural, subresource)| (plural, Some(subresource)));
     let plural = match (group, plural) {
         ("*", "*") => "every resource".to_owned(),
         ("*", plural) => format!("{plural} of every group"),
@@ -337,12 +375,27 @@ fn place(snapshot: &Snapshot, webhook: &Webhook, rule: &WebhookRule) -> Option<S
     if let Some(selector) = webhook.object_selector.as_ref().filter(|selector| !empty(selector)) {
         text.push_str(&format!(" that match {}", selector_text(selector)));
     }
-    if let Some(selector) = webhook.namespace_selector.as_ref().filter(|selector| scope != Some("Cluster") && !empty(selector)) {
+    if let Some(selector) = webhook
+        .namespace_selector
+        .as_ref()
+        .filter(|selector| scope != Some("Cluster") && !empty(selector))
+    {
         match snapshot.namespaces.all() {
             Ok(all) if !all.is_empty() => {
                 let (inside, outside): (Vec<_>, Vec<_>) = all.iter().partition(|namespace| matches(selector, &labels(namespace)));
-                let names = |namespaces: &[&Namespace]| some_of(&namespaces.iter().map(|namespace| namespace.metadata.name.as_str()).collect::<Vec<_>>());
-                let count = if inside.len() == 1 { "1 namespace".to_owned() } else { format!("{} namespaces", inside.len()) };
+                let names = |namespaces: &[&Namespace]| {
+                    some_of(
+                        &namespaces
+                            .iter()
+                            .map(|namespace| namespace.metadata.name.as_str())
+                            .collect::<Vec<_>>(),
+                    )
+                };
+                let count = if inside.len() == 1 {
+                    "1 namespace".to_owned()
+                } else {
+                    format!("{} namespaces", inside.len())
+                };
                 text.push_str(&match (inside.len(), outside.len()) {
                     (0, _) if scope == Some("Namespaced") => return None,
                     (0, _) => " of no namespace".to_owned(),
@@ -405,10 +458,19 @@ pub enum Endpoint<'a> {
 /// Where the webhook is called (`k8s.io/apiserver/pkg/util/webhook/client.go`: a Service goes before an address).
 pub fn endpoint(config: &WebhookClientConfig) -> Endpoint<'_> {
     if let Some(service) = &config.service {
-        return Endpoint::Service { namespace: &service.namespace, name: &service.name, port: service.port };
+        return Endpoint::Service {
+            namespace: &service.namespace,
+            name: &service.name,
+            port: service.port,
+        };
     }
-    let Some(url) = config.url.as_deref() else { return Endpoint::Broken };
-    let host = url.parse::<http::Uri>().ok().and_then(|parsed| parsed.host().map(|host| host.trim_matches(['[', ']']).to_owned()));
+    let Some(url) = config.url.as_deref() else {
+        return Endpoint::Broken;
+    };
+    let host = url
+        .parse::<http::Uri>()
+        .ok()
+        .and_then(|parsed| parsed.host().map(|host| host.trim_matches(['[', ']']).to_owned()));
     match host {
         Some(host) if !host.is_empty() => Endpoint::Url { url, host },
         _ => Endpoint::Broken,
@@ -429,7 +491,8 @@ mod tests {
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {queued: 'yes'}}}
 ";
-    const EXCLUDED: &str = "{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, gpustack-system]}]}";
+    const EXCLUDED: &str =
+        "{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, gpustack-system]}]}";
 
     fn hook(operations: &str, group: &str, resources: &str, more: &str) -> Webhook {
         serde_saphyr::from_str(&format!(
@@ -439,12 +502,24 @@ mod tests {
     }
 
     fn request<'a>(operation: Operation, resource: &'a str, subresource: &'a str, labels: &'a StringMap) -> Request<'a> {
-        Request { operation, group: "", version: "v1", resource, subresource, namespace: Some("default"), labels }
+        Request {
+            operation,
+            group: "",
+            version: "v1",
+            resource,
+            subresource,
+            namespace: Some("default"),
+            labels,
+        }
     }
 
     fn is_called(resources: &str, resource: &str, subresource: &str) -> bool {
         let webhook = hook("CREATE", "", resources, "");
-        called(&Snapshot::default(), &webhook, &request(Operation::Create, resource, subresource, &StringMap::new())) == Called::Yes
+        called(
+            &Snapshot::default(),
+            &webhook,
+            &request(Operation::Create, resource, subresource, &StringMap::new()),
+        ) == Called::Yes
     }
 
     #[test]
@@ -474,7 +549,12 @@ mod tests {
         let newer = Request { version: "v2", ..create };
         assert!(ask(&hook("CREATE", "", "pods", ""), newer));
         assert!(!ask(&hook("CREATE", "", "pods", "matchPolicy: Exact"), newer));
-        let own = Request { group: "admissionregistration.k8s.io", resource: "mutatingwebhookconfigurations", namespace: None, ..create };
+        let own = Request {
+            group: "admissionregistration.k8s.io",
+            resource: "mutatingwebhookconfigurations",
+            namespace: None,
+            ..create
+        };
         assert!(!ask(&hook("CREATE", "*", "'*'", ""), own));
     }
 
@@ -487,8 +567,16 @@ mod tests {
             called(&Snapshot::default(), &webhook, request) == Called::Yes
         };
         let pod = request(Operation::Create, "pods", "", &labels);
-        let node = Request { namespace: None, resource: "nodes", ..pod };
-        let namespace = Request { namespace: Some("default"), resource: "namespaces", ..pod };
+        let node = Request {
+            namespace: None,
+            resource: "nodes",
+            ..pod
+        };
+        let namespace = Request {
+            namespace: Some("default"),
+            resource: "namespaces",
+            ..pod
+        };
         assert!(scoped("Namespaced", &pod) && !scoped("Namespaced", &node) && !scoped("Namespaced", &namespace));
         assert!(!scoped("Cluster", &pod) && scoped("Cluster", &node) && scoped("Cluster", &namespace));
         assert!(scoped("*", &pod) && scoped("*", &node) && !scoped("Other", &pod));
@@ -500,10 +588,24 @@ mod tests {
         let webhook = hook("CREATE", "", "pods, nodes", &format!("namespaceSelector: {EXCLUDED}"));
         let labels = StringMap::new();
         let pod = request(Operation::Create, "pods", "", &labels);
-        let in_namespace = |namespace| Request { namespace: Some(namespace), ..pod };
+        let in_namespace = |namespace| Request {
+            namespace: Some(namespace),
+            ..pod
+        };
         assert_eq!(called(&cluster, &webhook, &in_namespace("default")), Called::Yes);
         assert_eq!(called(&cluster, &webhook, &in_namespace("gpustack-system")), Called::No);
-        assert_eq!(called(&cluster, &webhook, &Request { namespace: None, resource: "nodes", ..pod }), Called::Yes);
+        assert_eq!(
+            called(
+                &cluster,
+                &webhook,
+                &Request {
+                    namespace: None,
+                    resource: "nodes",
+                    ..pod
+                }
+            ),
+            Called::Yes
+        );
 
         // Without Namespaces the names alone decide it.
         let unread = without(&[Kind::Namespace], "");
@@ -516,12 +618,33 @@ mod tests {
         assert!(matches!(called(&unread, &by_label, &in_namespace("team")), Called::Unknown(_)));
         assert!(matches!(called(&cluster, &by_label, &in_namespace("absent")), Called::Unknown(_)));
 
-        let node = Request { namespace: None, resource: "nodes", ..pod };
-        assert_eq!(called(&cluster, &hook("CREATE", "", "nodes", "namespaceSelector: {matchLabels: {queued: 'yes'}}"), &node), Called::Yes);
+        let node = Request {
+            namespace: None,
+            resource: "nodes",
+            ..pod
+        };
+        assert_eq!(
+            called(
+                &cluster,
+                &hook("CREATE", "", "nodes", "namespaceSelector: {matchLabels: {queued: 'yes'}}"),
+                &node
+            ),
+            Called::Yes
+        );
 
-        let label_first = hook("CREATE", "", "pods", "namespaceSelector: {matchExpressions: [{key: a, operator: Exists}, {key: kubernetes.io/metadata.name, operator: In, values: [team]}]}");
+        let label_first = hook(
+            "CREATE",
+            "",
+            "pods",
+            "namespaceSelector: {matchExpressions: [{key: a, operator: Exists}, {key: kubernetes.io/metadata.name, operator: In, values: [team]}]}",
+        );
         assert_eq!(called(&unread, &label_first, &in_namespace("default")), Called::No);
-        let both = hook("CREATE", "", "pods", "namespaceSelector: {matchLabels: {queued: 'yes', kubernetes.io/metadata.name: team}}");
+        let both = hook(
+            "CREATE",
+            "",
+            "pods",
+            "namespaceSelector: {matchLabels: {queued: 'yes', kubernetes.io/metadata.name: team}}",
+        );
         assert_eq!(called(&unread, &both, &in_namespace("default")), Called::No);
         assert!(matches!(called(&unread, &both, &in_namespace("team")), Called::Unknown(_)));
     }
@@ -529,20 +652,49 @@ mod tests {
     #[test]
     fn a_namespace_is_selected_by_the_labels_sent() {
         let cluster = snapshot(NAMESPACES);
-        let webhook = hook("CREATE, DELETE", "", "namespaces", "namespaceSelector: {matchLabels: {queued: 'yes'}}");
+        let webhook = hook(
+            "CREATE, DELETE",
+            "",
+            "namespaces",
+            "namespaceSelector: {matchLabels: {queued: 'yes'}}",
+        );
         let labels = StringMap::from([("queued".to_owned(), "yes".to_owned())]);
-        let create = Request { namespace: Some("default"), ..request(Operation::Create, "namespaces", "", &labels) };
+        let create = Request {
+            namespace: Some("default"),
+            ..request(Operation::Create, "namespaces", "", &labels)
+        };
         assert_eq!(called(&cluster, &webhook, &create), Called::Yes);
-        assert_eq!(called(&cluster, &webhook, &Request { operation: Operation::Delete, ..create }), Called::No);
+        assert_eq!(
+            called(
+                &cluster,
+                &webhook,
+                &Request {
+                    operation: Operation::Delete,
+                    ..create
+                }
+            ),
+            Called::No
+        );
     }
 
     #[test]
     fn objects_and_conditions() {
         let labels = StringMap::from([("kueue.x-k8s.io/queue-name".to_owned(), "q".to_owned())]);
-        let queued = hook("CREATE", "", "pods", "objectSelector: {matchExpressions: [{key: kueue.x-k8s.io/queue-name, operator: Exists}]}");
+        let queued = hook(
+            "CREATE",
+            "",
+            "pods",
+            "objectSelector: {matchExpressions: [{key: kueue.x-k8s.io/queue-name, operator: Exists}]}",
+        );
         let none = StringMap::new();
-        assert_eq!(called(&Snapshot::default(), &queued, &request(Operation::Create, "pods", "", &labels)), Called::Yes);
-        assert_eq!(called(&Snapshot::default(), &queued, &request(Operation::Create, "pods", "", &none)), Called::No);
+        assert_eq!(
+            called(&Snapshot::default(), &queued, &request(Operation::Create, "pods", "", &labels)),
+            Called::Yes
+        );
+        assert_eq!(
+            called(&Snapshot::default(), &queued, &request(Operation::Create, "pods", "", &none)),
+            Called::No
+        );
         let conditional = hook("CREATE", "", "pods", "matchConditions: [{name: queued, expression: 'true'}]");
         match called(&Snapshot::default(), &conditional, &request(Operation::Create, "pods", "", &none)) {
             Called::Possibly(why) => assert!(why.contains("queued")),
@@ -563,7 +715,10 @@ mod tests {
         assert!(!covers("namespaceSelector: {matchLabels: {queued: 'no'}}"));
         assert!(!covers_pods(&cluster, &hook("DELETE", "", "pods", "")));
         assert!(!covers_pods(&cluster, &hook("CREATE", "", "pods/status", "")));
-        assert!(covers_pods(&without(&[Kind::Namespace], ""), &hook("CREATE", "", "pods", "namespaceSelector: {matchLabels: {queued: 'no'}}")));
+        assert!(covers_pods(
+            &without(&[Kind::Namespace], ""),
+            &hook("CREATE", "", "pods", "namespaceSelector: {matchLabels: {queued: 'no'}}")
+        ));
     }
 
     #[test]
@@ -575,7 +730,12 @@ mod tests {
             hook("CREATE, UPDATE", "", "pods", &excluded),
             hook("CREATE, UPDATE", "apps", "deployments, statefulsets", &excluded),
             hook("CREATE, UPDATE", "kueue.x-k8s.io", "workloads, workloads/status", ""),
-            hook("CREATE", "", "pods", "objectSelector: {matchExpressions: [{key: kueue.x-k8s.io/queue-name, operator: Exists}]}"),
+            hook(
+                "CREATE",
+                "",
+                "pods",
+                "objectSelector: {matchExpressions: [{key: kueue.x-k8s.io/queue-name, operator: Exists}]}",
+            ),
             hook("CREATE", "", "configmaps", "failurePolicy: Ignore"),
         ];
         let hooks: Vec<&Webhook> = hooks.iter().collect();
@@ -607,19 +767,43 @@ mod tests {
         assert_eq!(lines(nothing, None), ["create things.g of no namespace"]);
         assert!(lines(nothing, Some("Namespaced")).is_empty());
         assert_eq!(lines(nothing, Some("Cluster")), ["create things.g"]);
-        assert_eq!(lines("namespaceSelector: {matchExpressions: [{key: queued, operator: NotIn, values: ['no']}]}", None), ["create things.g in every namespace"]);
-        assert_eq!(lines("namespaceSelector: {matchLabels: {queued: 'yes'}}", None), ["create things.g in 1 namespace (team)"]);
-        assert_eq!(lines("matchConditions: [{name: a}]", None), ["create things.g, if its matchConditions hold"]);
+        assert_eq!(
+            lines(
+                "namespaceSelector: {matchExpressions: [{key: queued, operator: NotIn, values: ['no']}]}",
+                None
+            ),
+            ["create things.g in every namespace"]
+        );
+        assert_eq!(
+            lines("namespaceSelector: {matchLabels: {queued: 'yes'}}", None),
+            ["create things.g in 1 namespace (team)"]
+        );
+        assert_eq!(
+            lines("matchConditions: [{name: a}]", None),
+            ["create things.g, if its matchConditions hold"]
+        );
     }
 
     #[test]
     fn the_blast_radius_is_bounded() {
-        let hooks: Vec<Webhook> = (0..12).map(|index| hook("CREATE", "g", "things", &format!("objectSelector: {{matchLabels: {{a: 'v{index}'}}}}"))).collect();
+        let hooks: Vec<Webhook> = (0..12)
+            .map(|index| {
+                hook(
+                    "CREATE",
+                    "g",
+                    "things",
+                    &format!("objectSelector: {{matchLabels: {{a: 'v{index}'}}}}"),
+                )
+            })
+            .collect();
         let lines = blast(&Snapshot::default(), &hooks.iter().collect::<Vec<_>>());
         assert_eq!(lines.len(), 8);
         assert_eq!(lines[7], "and 5 more");
         let wide = hook("'*'", "*", "'*/*'", "");
-        assert_eq!(blast(&Snapshot::default(), &[&wide]), ["create, update, delete, connect every resource with its subresources"]);
+        assert_eq!(
+            blast(&Snapshot::default(), &[&wide]),
+            ["create, update, delete, connect every resource with its subresources"]
+        );
         let many = hook("DELETE", "g", "a, b, c, d, e, f", "");
         assert_eq!(blast(&Snapshot::default(), &[&many]), ["delete a.g, b.g, c.g, d.g and 2 more"]);
     }
@@ -628,7 +812,14 @@ mod tests {
     fn endpoints() {
         let parse = |yaml: &str| serde_saphyr::from_str::<WebhookClientConfig>(yaml).unwrap();
         let config = parse("{service: {namespace: n, name: s}}");
-        assert_eq!(endpoint(&config), Endpoint::Service { namespace: "n", name: "s", port: None });
+        assert_eq!(
+            endpoint(&config),
+            Endpoint::Service {
+                namespace: "n",
+                name: "s",
+                port: None
+            }
+        );
         let host = |url: &str| match endpoint(&parse(&format!("{{url: '{url}'}}"))) {
             Endpoint::Url { host, .. } => Some(host),
             _ => None,

@@ -41,7 +41,11 @@ impl Status {
     /// Evictions allowed.
     pub fn allowed(&self) -> i64 {
         match self {
-            Self::Computed { healthy, desired, expected } if *expected > 0 => (healthy - desired).max(0),
+            Self::Computed {
+                healthy,
+                desired,
+                expected,
+            } if *expected > 0 => (healthy - desired).max(0),
             _ => 0,
         }
     }
@@ -66,10 +70,20 @@ pub fn status(snapshot: &Snapshot, budget: &PodDisruptionBudget, pods: &[Counted
     let (share, at_least) = match (&spec.max_unavailable, &spec.min_available) {
         (Some(share), _) => (share, false),
         (None, Some(IntOrPercent::Int(number))) => {
-            return Ok(Status::Computed { healthy, desired: *number, expected: count(pods.len()) });
+            return Ok(Status::Computed {
+                healthy,
+                desired: *number,
+                expected: count(pods.len()),
+            });
         }
         (None, Some(share)) => (share, true),
-        (None, None) => return Ok(Status::Computed { healthy, desired: 0, expected: 0 }),
+        (None, None) => {
+            return Ok(Status::Computed {
+                healthy,
+                desired: 0,
+                expected: 0,
+            });
+        }
     };
     let expected = match expected(snapshot, pods)? {
         Ok(expected) => expected,
@@ -79,7 +93,11 @@ pub fn status(snapshot: &Snapshot, budget: &PodDisruptionBudget, pods: &[Counted
         return Ok(Status::Failed(format!("{share} is neither a number nor a percentage")));
     };
     let desired = if at_least { number } else { (expected - number).max(0) };
-    Ok(Status::Computed { healthy, desired, expected })
+    Ok(Status::Computed {
+        healthy,
+        desired,
+        expected,
+    })
 }
 
 /// The sum of the scales of the pods' controllers; pods without a controller add nothing.
@@ -104,28 +122,35 @@ fn scale(snapshot: &Snapshot, namespace: &str, owner: &OwnerReference) -> Result
     let wanted = |kind: &str, replicas: Option<i64>| Scale::Of(format!("{kind}/{}", owner.name), replicas.unwrap_or(1));
     match (owner.group(), owner.kind.as_str()) {
         ("apps" | "extensions", "ReplicaSet") => {
-            let Some(set) = snapshot.replica_sets.get(namespace, &owner.name)?.filter(|set| same(&set.metadata.uid)) else {
+            let Some(set) = snapshot
+                .replica_sets
+                .get(namespace, &owner.name)?
+                .filter(|set| same(&set.metadata.uid))
+            else {
                 return Ok(gone());
             };
             match set.metadata.controller().filter(|parent| parent.kind == "Deployment") {
                 None => Ok(wanted("ReplicaSet", set.spec.replicas)),
-                Some(parent) => Ok(snapshot
-                    .deployments
-                    .get(namespace, &parent.name)?
-                    .map_or_else(gone, |deployment| Scale::Of(format!("Deployment/{}", parent.name), deployment.spec.replicas.unwrap_or(1)))),
+                Some(parent) => Ok(snapshot.deployments.get(namespace, &parent.name)?.map_or_else(gone, |deployment| {
+                    Scale::Of(format!("Deployment/{}", parent.name), deployment.spec.replicas.unwrap_or(1))
+                })),
             }
         }
         ("", "ReplicationController") => {
-            let found = snapshot.replication_controllers.get(namespace, &owner.name)?.filter(|found| same(&found.metadata.uid));
+            let found = snapshot
+                .replication_controllers
+                .get(namespace, &owner.name)?
+                .filter(|found| same(&found.metadata.uid));
             Ok(found.map_or_else(gone, |found| wanted("ReplicationController", found.spec.replicas)))
         }
         ("apps", "StatefulSet") => {
-            let found = snapshot.stateful_sets.get(namespace, &owner.name)?.filter(|found| same(&found.metadata.uid));
+            let found = snapshot
+                .stateful_sets
+                .get(namespace, &owner.name)?
+                .filter(|found| same(&found.metadata.uid));
             Ok(found.map_or_else(gone, |found| wanted("StatefulSet", found.spec.replicas)))
         }
-        ("batch", "Job") | ("apps", "DaemonSet") => {
-            Ok(Scale::None(format!("{} {} has no scale subresource", owner.kind, owner.name)))
-        }
+        ("batch", "Job") | ("apps", "DaemonSet") => Ok(Scale::None(format!("{} {} has no scale subresource", owner.kind, owner.name))),
         (group, kind) => {
             let definitions = snapshot.custom_resources.all()?;
             let version = owner.api_version.rsplit('/').next().unwrap_or_default();
@@ -183,7 +208,12 @@ mod tests {
     }
 
     fn bare(healthy: bool) -> Counted<'static> {
-        Counted { namespace: "web", name: "web-1", controller: None, healthy }
+        Counted {
+            namespace: "web",
+            name: "web-1",
+            controller: None,
+            healthy,
+        }
     }
 
     #[test]
@@ -191,7 +221,14 @@ mod tests {
         let mut budget = PodDisruptionBudget::default();
         budget.spec.min_available = Some(percent("10%"));
         let status = status(&Snapshot::default(), &budget, &[bare(true), bare(true)]).unwrap();
-        assert_eq!(status, Status::Computed { healthy: 2, desired: 0, expected: 0 });
+        assert_eq!(
+            status,
+            Status::Computed {
+                healthy: 2,
+                desired: 0,
+                expected: 0
+            }
+        );
         assert_eq!(status.allowed(), 0);
     }
 
@@ -205,6 +242,11 @@ mod tests {
 
     #[test]
     fn without_either_number_nothing_is_allowed() {
-        assert_eq!(status(&Snapshot::default(), &PodDisruptionBudget::default(), &[bare(true)]).unwrap().allowed(), 0);
+        assert_eq!(
+            status(&Snapshot::default(), &PodDisruptionBudget::default(), &[bare(true)])
+                .unwrap()
+                .allowed(),
+            0
+        );
     }
 }

@@ -33,7 +33,12 @@ pub struct PodRoute<'a> {
 impl<'a> PodRoute<'a> {
     /// Each port of a Service; none for a Service without a selector.
     pub fn of(service: &'a Service) -> impl Iterator<Item = Self> {
-        service.spec.ports.iter().filter(|_| selects_pods(service)).map(move |port| Self { service, port })
+        service
+            .spec
+            .ports
+            .iter()
+            .filter(|_| selects_pods(service))
+            .map(move |port| Self { service, port })
     }
 
     /// The Service.
@@ -56,7 +61,10 @@ impl<'a> PodRoute<'a> {
             && match &self.port.target_port {
                 None | Some(PortRef::Number(_)) => true,
                 Some(PortRef::Name(name)) => {
-                    let sidecars = spec.init_containers.iter().filter(|container| container.restart_policy.as_deref() == Some("Always"));
+                    let sidecars = spec
+                        .init_containers
+                        .iter()
+                        .filter(|container| container.restart_policy.as_deref() == Some("Always"));
                     spec.containers
                         .iter()
                         .chain(sidecars)
@@ -105,7 +113,9 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
         Err(missing) => return Route::Unknown(missing),
     };
     if service.spec.kind == "ExternalName" {
-        return Route::Broken(format!("Service {namespace}/{name} is an ExternalName: no endpoint of it is in the cluster"));
+        return Route::Broken(format!(
+            "Service {namespace}/{name} is an ExternalName: no endpoint of it is in the cluster"
+        ));
     }
     if service.spec.cluster_ip == "None" {
         return Route::Broken(format!("Service {namespace}/{name} is headless, which the API server cannot call"));
@@ -115,7 +125,11 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
     let Some(port) = service.spec.ports.iter().find(|port| port.port == number) else {
         return Route::Broken(format!("Service {namespace}/{name} has no port {number}"));
     };
-    if selects_pods(service) { Route::Pods(PodRoute { service, port }) } else { slices(snapshot, service, port) }
+    if selects_pods(service) {
+        Route::Pods(PodRoute { service, port })
+    } else {
+        slices(snapshot, service, port)
+    }
 }
 
 /// The endpoints written for a Service without a selector (`pkg/proxy/endpointslicecache.go`: by the port's name).
@@ -127,8 +141,15 @@ fn slices<'a>(snapshot: &'a Snapshot, service: &Service, port: &ServicePort) -> 
     // One backend is in a slice per address family: what it refers to, or else its address, tells it apart.
     let mut ready = BTreeMap::new();
     for slice in slices {
-        let ours = slice.metadata.labels.get("kubernetes.io/service-name").is_some_and(|name| *name == service.metadata.name);
-        let reached = slice.ports.iter().any(|candidate| candidate.name == port.name && candidate.port.is_some());
+        let ours = slice
+            .metadata
+            .labels
+            .get("kubernetes.io/service-name")
+            .is_some_and(|name| *name == service.metadata.name);
+        let reached = slice
+            .ports
+            .iter()
+            .any(|candidate| candidate.name == port.name && candidate.port.is_some());
         if !ours || !reached {
             continue;
         }
@@ -235,7 +256,9 @@ status: {status}"
         let route = pods(&snapshot, "gpustack-operator-worker", None);
         let ready = worker("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
         assert!(route.answers(&ready));
-        assert!(!route.answers(&worker("{phase: Running, podIP: 10.1.1.1, conditions: [{type: Ready, status: 'False'}]}")));
+        assert!(!route.answers(&worker(
+            "{phase: Running, podIP: 10.1.1.1, conditions: [{type: Ready, status: 'False'}]}"
+        )));
         assert!(!route.answers(&worker("{phase: Succeeded, conditions: [{type: Ready, status: 'True'}]}")));
 
         let mut other = ready.clone();
@@ -272,7 +295,9 @@ status: {status}"
     fn a_numbered_port_needs_no_declaration() {
         let snapshot = snapshot(SERVICES);
         let route = pods(&snapshot, "kueue-webhook-service", None);
-        let kueue = pod("{metadata: {namespace: gpustack-system, labels: {control-plane: controller-manager}}, spec: {nodeName: a, containers: [{name: manager}]}, status: {conditions: [{type: Ready, status: 'True'}]}}");
+        let kueue = pod(
+            "{metadata: {namespace: gpustack-system, labels: {control-plane: controller-manager}}, spec: {nodeName: a, containers: [{name: manager}]}, status: {conditions: [{type: Ready, status: 'True'}]}}",
+        );
         assert!(route.answers(&kueue));
     }
 
@@ -281,7 +306,11 @@ status: {status}"
         let snapshot = snapshot(SERVICES);
         let route = pods(&snapshot, "unready", None);
         assert!(route.publishes_not_ready());
-        let unready = |ip: &str| pod(&format!("{{metadata: {{namespace: gpustack-system, labels: {{a: b}}}}, spec: {{nodeName: a}}, status: {{podIP: '{ip}'}}}}"));
+        let unready = |ip: &str| {
+            pod(&format!(
+                "{{metadata: {{namespace: gpustack-system, labels: {{a: b}}}}, spec: {{nodeName: a}}, status: {{podIP: '{ip}'}}}}"
+            ))
+        };
         assert!(route.answers(&unready("10.1.1.1")));
         assert!(!route.answers(&unready("")));
     }
@@ -290,7 +319,10 @@ status: {status}"
     fn some_services_never_work() {
         let snapshot = snapshot(SERVICES);
         let why = |name, port| broken(&route(&snapshot, "gpustack-system", name, port));
-        assert_eq!(why("kueue-webhook-service", Some(8443)), "Service gpustack-system/kueue-webhook-service has no port 8443");
+        assert_eq!(
+            why("kueue-webhook-service", Some(8443)),
+            "Service gpustack-system/kueue-webhook-service has no port 8443"
+        );
         assert_eq!(why("gone", None), "Service gpustack-system/gone does not exist");
         assert!(why("headless", None).contains("headless"));
         assert!(why("elsewhere", None).contains("ExternalName"));
@@ -308,9 +340,17 @@ status: {status}"
     #[test]
     fn what_was_not_read_is_unknown() {
         let empty = Snapshot::default();
-        assert!(matches!(route(&empty, "gpustack-system", "kueue-webhook-service", None), Route::Unknown(_)));
+        assert!(matches!(
+            route(&empty, "gpustack-system", "kueue-webhook-service", None),
+            Route::Unknown(_)
+        ));
         let mut partial = Snapshot::default();
-        partial.objects.services.insert(serde_saphyr::from_str("{metadata: {name: fake, namespace: n}, spec: {ports: [{port: 443}]}}").unwrap());
-        assert!(matches!(route(&partial, "n", "fake", None), Route::Unknown(missing) if missing.kind == crate::cluster::kinds::Kind::EndpointSlice));
+        partial
+            .objects
+            .services
+            .insert(serde_saphyr::from_str("{metadata: {name: fake, namespace: n}, spec: {ports: [{port: 443}]}}").unwrap());
+        assert!(
+            matches!(route(&partial, "n", "fake", None), Route::Unknown(missing) if missing.kind == crate::cluster::kinds::Kind::EndpointSlice)
+        );
     }
 }

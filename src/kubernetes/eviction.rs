@@ -46,7 +46,11 @@ pub fn ignores_budgets(pod: &Pod) -> bool {
 /// Whether a budget selects a pod of its namespace: an empty selector selects all, an absent one none.
 pub fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     budget.metadata.namespace == pod.metadata.namespace
-        && budget.spec.selector.as_ref().is_some_and(|selector| selectors::matches(selector, &pod.metadata.labels))
+        && budget
+            .spec
+            .selector
+            .as_ref()
+            .is_some_and(|selector| selectors::matches(selector, &pod.metadata.labels))
 }
 
 /// The answer for a pod that budgets apply to, by the budgets over it in the state they are in now.
@@ -84,7 +88,12 @@ mod tests {
     }
 
     fn numbers(allowed: i64, healthy: i64, desired: i64) -> Allowance {
-        Allowance { allowed, healthy, desired, ..Allowance::default() }
+        Allowance {
+            allowed,
+            healthy,
+            desired,
+            ..Allowance::default()
+        }
     }
 
     #[test]
@@ -98,7 +107,10 @@ mod tests {
     #[test]
     fn two_budgets_are_an_error_whatever_they_allow() {
         let budget = budget(None);
-        assert_eq!(answer(true, &[(&budget, numbers(1, 2, 1)), (&budget, numbers(1, 2, 1))]), Answer::Overlap);
+        assert_eq!(
+            answer(true, &[(&budget, numbers(1, 2, 1)), (&budget, numbers(1, 2, 1))]),
+            Answer::Overlap
+        );
     }
 
     #[test]
@@ -114,9 +126,24 @@ mod tests {
     #[test]
     fn a_stale_status_refuses_before_anything_is_counted() {
         let budget = budget(None);
-        let stale = Allowance { stale: true, ..numbers(1, 3, 2) };
+        let stale = Allowance {
+            stale: true,
+            ..numbers(1, 3, 2)
+        };
         assert_eq!(answer(true, &[(&budget, stale)]), Answer::TooManyRequests);
-        assert_eq!(answer(true, &[(&budget, Allowance { overfull: true, ..numbers(1, 3, 2) })]), Answer::Forbidden);
+        assert_eq!(
+            answer(
+                true,
+                &[(
+                    &budget,
+                    Allowance {
+                        overfull: true,
+                        ..numbers(1, 3, 2)
+                    }
+                )]
+            ),
+            Answer::Forbidden
+        );
         assert_eq!(answer(true, &[(&budget, numbers(-1, 3, 2))]), Answer::Forbidden);
     }
 }

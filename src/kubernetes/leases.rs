@@ -70,7 +70,9 @@ pub fn holder<'a>(snapshot: &'a Snapshot, lease: &Lease, form: HolderForm, candi
         HolderForm::PodAndUuid => pods_named(snapshot, namespace, before_uuid),
         HolderForm::Pod => pods_named(snapshot, namespace, Some(identity)),
         HolderForm::NodeAndUuid => nodes_named(snapshot, before_uuid, |name, wanted| name.eq_ignore_ascii_case(wanted)),
-        HolderForm::SanitizedNode => nodes_named(snapshot, Some(identity), |name, wanted| sanitized(name).eq_ignore_ascii_case(wanted)),
+        HolderForm::SanitizedNode => nodes_named(snapshot, Some(identity), |name, wanted| {
+            sanitized(name).eq_ignore_ascii_case(wanted)
+        }),
         HolderForm::Unknown => anything(snapshot, namespace, identity, before_uuid),
     };
     match found {
@@ -97,7 +99,11 @@ fn pods_named<'a>(snapshot: &'a Snapshot, namespace: &str, name: Option<&str>) -
         return Ok(vec![Match::Pod(pod)]);
     }
     let pods = snapshot.pods.in_namespace(namespace)?;
-    Ok(pods.iter().filter(|pod| host_name(&pod.metadata.name) == name).map(Match::Pod).collect())
+    Ok(pods
+        .iter()
+        .filter(|pod| host_name(&pod.metadata.name) == name)
+        .map(Match::Pod)
+        .collect())
 }
 
 /// The host name that the kubelet makes of a pod's name (`pkg/kubelet/kubelet_pods.go`, `truncatePodHostnameIfNeeded`).
@@ -108,13 +114,27 @@ fn host_name(name: &str) -> &str {
 fn nodes_named<'a>(snapshot: &'a Snapshot, wanted: Option<&str>, same: impl Fn(&str, &str) -> bool) -> Result<Vec<Match<'a>>, NotRead> {
     let Some(wanted) = wanted else { return Ok(Vec::new()) };
     match snapshot.nodes.all() {
-        Ok(nodes) => Ok(nodes.iter().filter(|node| names(node).any(|name| same(name, wanted))).map(|node| Match::Node(&node.metadata.name)).collect()),
+        Ok(nodes) => Ok(nodes
+            .iter()
+            .filter(|node| names(node).any(|name| same(name, wanted)))
+            .map(|node| Match::Node(&node.metadata.name))
+            .collect()),
         // The pods name nodes too; what they do not name may still be one.
         Err(missing) => {
-            let mut found: Vec<&str> = snapshot.pods.seen().iter().filter_map(Pod::node).filter(|name| same(name, wanted)).collect();
+            let mut found: Vec<&str> = snapshot
+                .pods
+                .seen()
+                .iter()
+                .filter_map(Pod::node)
+                .filter(|name| same(name, wanted))
+                .collect();
             found.sort_unstable();
             found.dedup();
-            if found.is_empty() { Err(missing) } else { Ok(found.into_iter().map(Match::Node).collect()) }
+            if found.is_empty() {
+                Err(missing)
+            } else {
+                Ok(found.into_iter().map(Match::Node).collect())
+            }
         }
     }
 }
@@ -122,13 +142,21 @@ fn nodes_named<'a>(snapshot: &'a Snapshot, wanted: Option<&str>, same: impl Fn(&
 /// What a process on the node may call it: the node's name and its host name.
 fn names(node: &Node) -> impl Iterator<Item = &str> {
     let label = node.metadata.labels.get("kubernetes.io/hostname").map(String::as_str);
-    let addresses = node.status.addresses.iter().filter(|address| address.kind == "Hostname").map(|address| address.address.as_str());
+    let addresses = node
+        .status
+        .addresses
+        .iter()
+        .filter(|address| address.kind == "Hostname")
+        .map(|address| address.address.as_str());
     std::iter::once(node.metadata.name.as_str()).chain(label).chain(addresses)
 }
 
 /// As `csi-lib-utils` writes a name into a lease (`leaderelection/leader_election.go`, `sanitizeName`; a trailing `-` gains an `X`).
 pub fn sanitized(name: &str) -> String {
-    let mut text: String = name.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '-' }).collect();
+    let mut text: String = name
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
+        .collect();
     if text.ends_with('-') {
         text.push('X');
     }
@@ -140,13 +168,18 @@ fn anything<'a>(snapshot: &'a Snapshot, namespace: &str, identity: &str, before_
     for name in [Some(identity), before_uuid] {
         found.extend(pods_named(snapshot, namespace, name)?);
     }
-    let address = identity.rsplit_once(':').map(|(host, _)| host.trim_matches(['[', ']'])).filter(|host| !host.is_empty());
+    let address = identity
+        .rsplit_once(':')
+        .map(|(host, _)| host.trim_matches(['[', ']']))
+        .filter(|host| !host.is_empty());
     if let Some(address) = address {
         let here = |pod: &&Pod| pod.status.pod_ip == address && !pod.finished() && !pod.spec.host_network;
         found.extend(snapshot.pods.in_namespace(namespace)?.iter().filter(here).map(Match::Pod));
     }
     for name in [Some(identity), before_uuid] {
-        match nodes_named(snapshot, name, |name, wanted| name.eq_ignore_ascii_case(wanted) || sanitized(name).eq_ignore_ascii_case(wanted)) {
+        match nodes_named(snapshot, name, |name, wanted| {
+            name.eq_ignore_ascii_case(wanted) || sanitized(name).eq_ignore_ascii_case(wanted)
+        }) {
             Ok(nodes) => found.extend(nodes),
             // A pod that fits is enough where no node can be told; nothing that fits is not.
             Err(missing) if found.is_empty() => return Err(missing),
@@ -199,7 +232,10 @@ mod tests {
     const UUID: &str = "0f6e2a1c-6b1f-4d0b-9b0a-3d5c1a2b3c4d";
 
     fn told(snapshot: &Snapshot, namespace: &str, identity: &str, form: HolderForm) -> String {
-        let lease: Lease = serde_saphyr::from_str(&format!("{{metadata: {{name: l, namespace: {namespace}}}, spec: {{holderIdentity: '{identity}'}}}}")).unwrap();
+        let lease: Lease = serde_saphyr::from_str(&format!(
+            "{{metadata: {{name: l, namespace: {namespace}}}, spec: {{holderIdentity: '{identity}'}}}}"
+        ))
+        .unwrap();
         let master = |pod: &Pod| pod.metadata.labels.get("role").is_some_and(|role| role == "master");
         match holder(snapshot, &lease, form, &master) {
             Holder::Released => "released".to_owned(),
@@ -215,12 +251,24 @@ mod tests {
         let cluster = snapshot(CLUSTER);
         let told = |identity: &str, form| told(&cluster, "gpustack-system", identity, form);
         assert_eq!(told("", HolderForm::PodAndUuid), "released");
-        assert_eq!(told(&format!("kueue-controller-manager-6d5f-x7k2p_{UUID}"), HolderForm::PodAndUuid), "pod kueue-controller-manager-6d5f-x7k2p");
-        assert_eq!(told("kueue-controller-manager-6d5f-x7k2p", HolderForm::PodAndUuid), "no pod or node");
+        assert_eq!(
+            told(&format!("kueue-controller-manager-6d5f-x7k2p_{UUID}"), HolderForm::PodAndUuid),
+            "pod kueue-controller-manager-6d5f-x7k2p"
+        );
+        assert_eq!(
+            told("kueue-controller-manager-6d5f-x7k2p", HolderForm::PodAndUuid),
+            "no pod or node"
+        );
         assert_eq!(told("master-a", HolderForm::Pod), "pod master-a");
-        assert_eq!(told(&format!("cp-1.example.org_{UUID}"), HolderForm::NodeAndUuid), "node cp-1.example.org master-a");
+        assert_eq!(
+            told(&format!("cp-1.example.org_{UUID}"), HolderForm::NodeAndUuid),
+            "node cp-1.example.org master-a"
+        );
         assert_eq!(told(&format!("cp-2_{UUID}"), HolderForm::NodeAndUuid), "node cp-2 -");
-        assert_eq!(told("cp-1-example-org", HolderForm::SanitizedNode), "node cp-1.example.org master-a");
+        assert_eq!(
+            told("cp-1-example-org", HolderForm::SanitizedNode),
+            "node cp-1.example.org master-a"
+        );
         assert_eq!(told("cp-1", HolderForm::SanitizedNode), "node cp-1.example.org master-a");
         assert_eq!(told("cp-9", HolderForm::SanitizedNode), "no pod or node");
     }
@@ -241,13 +289,16 @@ mod tests {
     #[test]
     fn a_long_pod_name_is_cut() {
         let name = format!("{}-0", "s".repeat(70));
-        let cluster = snapshot(&format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: n}}, spec: {{nodeName: a}}}}"));
+        let cluster = snapshot(&format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: n}}, spec: {{nodeName: a}}}}"
+        ));
         assert_eq!(told(&cluster, "n", &"s".repeat(63), HolderForm::Pod), format!("pod {name}"));
     }
 
     #[test]
     fn sanitized_nodes_may_collide() {
-        let cluster = snapshot("{apiVersion: v1, kind: Node, metadata: {name: a.b}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: a-b}}");
+        let cluster =
+            snapshot("{apiVersion: v1, kind: Node, metadata: {name: a.b}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: a-b}}");
         assert_eq!(told(&cluster, "n", "a-b", HolderForm::SanitizedNode), "more than one pod or node");
     }
 
@@ -257,7 +308,10 @@ mod tests {
         assert_eq!(told(&unread, "n", "p_u", HolderForm::PodAndUuid), "unknown pods");
         assert_eq!(told(&unread, "n", "p_u", HolderForm::NodeAndUuid), "unknown nodes");
         assert_eq!(told(&unread, "n", "p_u", HolderForm::Unknown), "unknown pods");
-        let nodes_unread = without(&[Kind::Node], "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: n}, spec: {nodeName: cp-1}}");
+        let nodes_unread = without(
+            &[Kind::Node],
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: n}, spec: {nodeName: cp-1}}",
+        );
         assert_eq!(told(&nodes_unread, "n", "cp-1_u", HolderForm::NodeAndUuid), "node cp-1 -");
         assert_eq!(told(&nodes_unread, "n", "cp-2_u", HolderForm::NodeAndUuid), "unknown nodes");
     }
@@ -265,7 +319,9 @@ mod tests {
     #[test]
     fn staleness_needs_a_clock() {
         let mut cluster = Snapshot::default();
-        let lease: Lease = serde_saphyr::from_str("{spec: {holderIdentity: a, leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z'}}").unwrap();
+        let lease: Lease =
+            serde_saphyr::from_str("{spec: {holderIdentity: a, leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z'}}")
+                .unwrap();
         assert_eq!(stale(&cluster, &lease), None);
         cluster.observed_at = Some("2026-01-01T00:00:15Z".parse().unwrap());
         assert_eq!((age_seconds(&cluster, &lease), stale(&cluster, &lease)), (Some(15), Some(false)));

@@ -67,7 +67,12 @@ pub enum Verdict {
 impl Verdict {
     /// The worst of the findings that were not accepted.
     pub fn of(findings: &[Finding]) -> Self {
-        match findings.iter().filter(|finding| !finding.accepted).map(|finding| finding.severity).max() {
+        match findings
+            .iter()
+            .filter(|finding| !finding.accepted)
+            .map(|finding| finding.severity)
+            .max()
+        {
             None | Some(Severity::Info) => Self::Safe,
             Some(Severity::AtRisk) => Self::AtRisk,
             Some(Severity::Unknown) => Self::Unknown,

@@ -30,12 +30,22 @@ pub struct Gap {
 impl Gap {
     /// A gap from a list that was not read.
     pub fn unread(what: impl Into<String>, missing: &NotRead) -> Self {
-        Self { what: what.into(), why: missing.to_string(), missing: Some(missing.clone()), decisive: false }
+        Self {
+            what: what.into(),
+            why: missing.to_string(),
+            missing: Some(missing.clone()),
+            decisive: false,
+        }
     }
 
     /// A gap from a rule that is not modelled, or something that no snapshot can tell.
     pub fn undecided(what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { what: what.into(), why: why.into(), missing: None, decisive: false }
+        Self {
+            what: what.into(),
+            why: why.into(),
+            missing: None,
+            decisive: false,
+        }
     }
 
     /// The gap as one on which any answer hangs.
@@ -68,9 +78,16 @@ impl Props {
     /// Stand-in templates and names for the replacements of the pods on the given nodes.
     pub fn new(snapshot: &Snapshot, nodes: &[String]) -> Self {
         let mut props = Self::default();
-        for pod in snapshot.pods.seen().iter().filter(|pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node))) {
+        for pod in snapshot
+            .pods
+            .seen()
+            .iter()
+            .filter(|pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node)))
+        {
             let key = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
-            props.names.push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
+            props
+                .names
+                .push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
             match workloads::owner(snapshot, pod) {
                 Owner::Custom(_) if tenants::tenant(pod).is_some() => {
                     props.templates.insert(key, tenants::template(snapshot, pod));
@@ -373,7 +390,9 @@ impl<'a> Cast<'a> {
 
     /// Whether kubectl's filters refuse the node of a turn.
     pub fn refused(&self, turn: usize) -> bool {
-        self.candidates.iter().any(|candidate| candidate.turn == turn && matches!(candidate.filtered, Filtered::Refuse(_)))
+        self.candidates
+            .iter()
+            .any(|candidate| candidate.turn == turn && matches!(candidate.filtered, Filtered::Refuse(_)))
     }
 
     /// Index of the candidate that a pod is.
@@ -399,7 +418,10 @@ impl<'a> Cast<'a> {
             for pod in pods {
                 let filtered = match drain::filter(self.snapshot, pod, &self.flags, self.snapshot.observed_at) {
                     Filtered::Unknown(missing) => {
-                        self.gaps.insert(Gap::unread(format!("whether the DaemonSet of pod {} still exists", pod.metadata.name), &missing));
+                        self.gaps.insert(Gap::unread(
+                            format!("whether the DaemonSet of pod {} still exists", pod.metadata.name),
+                            &missing,
+                        ));
                         match self.assume {
                             Assume::Best | Assume::OneAtATime => Filtered::Keep(drain::Kept::DaemonSet),
                             Assume::Worst => Filtered::Refuse(drain::Refusal::OrphanedDaemonSet),
@@ -429,7 +451,9 @@ impl<'a> Cast<'a> {
             let candidate = &self.candidates[index];
             let pod = candidate.pod;
             let Some(reference) = pod.metadata.controller() else { continue };
-            let Some(key) = candidate.owner.key(&pod.metadata.namespace) else { continue };
+            let Some(key) = candidate.owner.key(&pod.metadata.namespace) else {
+                continue;
+            };
             if !self.removed(candidate) || pod.finished() {
                 continue;
             }
@@ -447,10 +471,14 @@ impl<'a> Cast<'a> {
             });
             let own_template = props.templates.get(&(pod.metadata.namespace.clone(), pod.metadata.name.clone()));
             // A pod with a template of its own is a set of its own.
-            let id = (reference.kind.clone(), pod.metadata.namespace.clone(), match own_template {
-                Some(_) => format!("{}/{}", reference.name, pod.metadata.name),
-                None => reference.name.clone(),
-            });
+            let id = (
+                reference.kind.clone(),
+                pod.metadata.namespace.clone(),
+                match own_template {
+                    Some(_) => format!("{}/{}", reference.name, pod.metadata.name),
+                    None => reference.name.clone(),
+                },
+            );
             let set = match known.get(&id) {
                 Some(set) => *set,
                 None => {
@@ -471,11 +499,17 @@ impl<'a> Cast<'a> {
         let namespace = pod.metadata.namespace.as_str();
         let template = match (own, owner.template()) {
             (Some((labels, spec)), _) => Some(Incoming { namespace, labels, spec }),
-            (None, Some(template)) => Some(Incoming { namespace, labels: &template.metadata.labels, spec: &template.spec }),
+            (None, Some(template)) => Some(Incoming {
+                namespace,
+                labels: &template.metadata.labels,
+                spec: &template.spec,
+            }),
             // A pod of an owner that is not known stands in for its own replacement.
-            (None, None) if matches!(owner, Owner::Custom(_) | Owner::Unknown(..)) => {
-                Some(Incoming { namespace, labels: &pod.metadata.labels, spec: &pod.spec })
-            }
+            (None, None) if matches!(owner, Owner::Custom(_) | Owner::Unknown(..)) => Some(Incoming {
+                namespace,
+                labels: &pod.metadata.labels,
+                spec: &pod.spec,
+            }),
             (None, None) => None,
         };
         let mut set = Set {
@@ -528,7 +562,10 @@ impl<'a> Cast<'a> {
                 },
                 None => {
                     set.unknown = true;
-                    set.why_none = Some(format!("what {} {} does when it loses a pod is not ours to know", reference.kind, reference.name));
+                    set.why_none = Some(format!(
+                        "what {} {} does when it loses a pod is not ours to know",
+                        reference.kind, reference.name
+                    ));
                 }
             },
         }
@@ -541,7 +578,8 @@ impl<'a> Cast<'a> {
             let pods = match self.snapshot.pods.in_namespace(&namespace) {
                 Ok(pods) => pods,
                 Err(missing) => {
-                    self.gaps.insert(Gap::unread(format!("the other pods of namespace {namespace}"), &missing).decisive());
+                    self.gaps
+                        .insert(Gap::unread(format!("the other pods of namespace {namespace}"), &missing).decisive());
                     for workload in self.workloads.iter_mut().filter(|workload| workload.key.namespace == namespace) {
                         workload.counted = false;
                     }
@@ -552,10 +590,14 @@ impl<'a> Cast<'a> {
                 let Some(reference) = pod.metadata.controller() else { continue };
                 let owner = workloads::owner(self.snapshot, pod);
                 let Some(key) = owner.key(&namespace) else { continue };
-                let Some(workload) = self.workloads.iter().position(|workload| workload.key == key) else { continue };
+                let Some(workload) = self.workloads.iter().position(|workload| workload.key == key) else {
+                    continue;
+                };
                 let candidate = self.candidate_of(pod);
                 let set = candidate.and_then(|candidate| self.candidates[candidate].set).or_else(|| {
-                    self.sets.iter().position(|set| set.workload == workload && set.wanted.is_some() && owner_name(&set.owner) == reference.name)
+                    self.sets
+                        .iter()
+                        .position(|set| set.workload == workload && set.wanted.is_some() && owner_name(&set.owner) == reference.name)
                 });
                 if !workloads::replica_set::active(pod) {
                     continue;
@@ -586,7 +628,8 @@ impl<'a> Cast<'a> {
         }
         let (configured, missing) = admission::webhooks(self.snapshot);
         for missing in missing {
-            self.gaps.insert(Gap::unread("which admission webhooks there are", &missing).decisive());
+            self.gaps
+                .insert(Gap::unread("which admission webhooks there are", &missing).decisive());
         }
         for configured in configured {
             let (served, url) = match admission::endpoint(&configured.webhook.client_config) {
@@ -612,13 +655,19 @@ impl<'a> Cast<'a> {
                 }
             }
             Err(missing) => {
-                self.gaps.insert(Gap::unread("which aggregated APIs there are", &missing).decisive());
+                self.gaps
+                    .insert(Gap::unread("which aggregated APIs there are", &missing).decisive());
             }
         }
         match self.snapshot.custom_resources.all() {
             Ok(definitions) => {
                 for definition in definitions {
-                    let service = definition.spec.conversion.webhook.as_ref().and_then(|webhook| webhook.client_config.service.as_ref());
+                    let service = definition
+                        .spec
+                        .conversion
+                        .webhook
+                        .as_ref()
+                        .and_then(|webhook| webhook.client_config.service.as_ref());
                     if definition.spec.conversion.strategy == "Webhook"
                         && let Some(service) = service
                     {
@@ -628,14 +677,19 @@ impl<'a> Cast<'a> {
                 }
             }
             Err(missing) => {
-                self.gaps.insert(Gap::unread("which custom resources have a conversion webhook", &missing).decisive());
+                self.gaps
+                    .insert(Gap::unread("which custom resources have a conversion webhook", &missing).decisive());
             }
         }
     }
 
     /// Index of what answers at a Service's port.
     pub fn serve(&mut self, namespace: &str, name: &str, port: Option<i64>) -> usize {
-        if let Some(index) = self.served.iter().position(|served| served.namespace == namespace && served.name == name && served.port == port) {
+        if let Some(index) = self
+            .served
+            .iter()
+            .position(|served| served.namespace == namespace && served.name == name && served.port == port)
+        {
             return index;
         }
         let mut served = Served {
@@ -670,26 +724,40 @@ impl<'a> Cast<'a> {
             }
         };
         for pod in pods.iter().filter(|pod| route.answers(pod)) {
-            match self.candidate_of(pod).filter(|candidate| self.removed(&self.candidates[*candidate])) {
+            match self
+                .candidate_of(pod)
+                .filter(|candidate| self.removed(&self.candidates[*candidate]))
+            {
                 Some(candidate) => served.candidates.push(candidate),
                 None => served.others.push(pod.node().unwrap_or_default()),
             }
         }
         for (index, set) in self.sets.iter().enumerate() {
-            served.sets[index] = set.template.is_some_and(|template| route.selects(template.namespace, template.labels, template.spec));
+            served.sets[index] = set
+                .template
+                .is_some_and(|template| route.selects(template.namespace, template.labels, template.spec));
         }
     }
 
     fn gather_plain_services(&mut self) {
-        let namespaces: BTreeSet<&str> =
-            self.candidates.iter().filter(|candidate| self.removed(candidate)).map(|candidate| candidate.pod.metadata.namespace.as_str()).collect();
+        let namespaces: BTreeSet<&str> = self
+            .candidates
+            .iter()
+            .filter(|candidate| self.removed(candidate))
+            .map(|candidate| candidate.pod.metadata.namespace.as_str())
+            .collect();
         let mut wanted = Vec::new();
         for namespace in namespaces {
             // Only information hangs on a plain Service: not reading it changes no verdict.
-            let Ok(services) = self.snapshot.services.in_namespace(namespace) else { continue };
+            let Ok(services) = self.snapshot.services.in_namespace(namespace) else {
+                continue;
+            };
             for service in services {
                 if let Some(route) = PodRoute::of(service).next()
-                    && self.candidates.iter().any(|candidate| self.removed(candidate) && route.answers(candidate.pod))
+                    && self
+                        .candidates
+                        .iter()
+                        .any(|candidate| self.removed(candidate) && route.answers(candidate.pod))
                 {
                     wanted.push((service.metadata.namespace.clone(), service.metadata.name.clone(), route));
                 }
@@ -730,7 +798,8 @@ impl<'a> Cast<'a> {
                     }
                 }
                 Err(missing) => {
-                    self.gaps.insert(Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing));
+                    self.gaps
+                        .insert(Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing));
                     self.add_unread_budgets(props, namespace);
                 }
             }
@@ -738,7 +807,9 @@ impl<'a> Cast<'a> {
     }
 
     fn under(&self, select: &dyn Fn(&Pod) -> bool) -> Vec<usize> {
-        (0..self.candidates.len()).filter(|index| self.removed(&self.candidates[*index]) && select(self.candidates[*index].pod)).collect()
+        (0..self.candidates.len())
+            .filter(|index| self.removed(&self.candidates[*index]) && select(self.candidates[*index].pod))
+            .collect()
     }
 
     fn add_budget(&mut self, budget: &'a PodDisruptionBudget) {
@@ -758,7 +829,11 @@ impl<'a> Cast<'a> {
                 .map(|set| {
                     set.template.is_some_and(|template| {
                         template.namespace == budget.metadata.namespace
-                            && budget.spec.selector.as_ref().is_some_and(|selector| crate::kubernetes::selectors::matches(selector, template.labels))
+                            && budget
+                                .spec
+                                .selector
+                                .as_ref()
+                                .is_some_and(|selector| crate::kubernetes::selectors::matches(selector, template.labels))
                     })
                 })
                 .collect(),
@@ -774,7 +849,9 @@ impl<'a> Cast<'a> {
         match self.snapshot.pods.in_namespace(&budget.metadata.namespace) {
             Ok(pods) => {
                 for pod in pods.iter().filter(|pod| eviction::selects(budget, pod)) {
-                    let candidate = self.candidate_of(pod).is_some_and(|candidate| self.removed(&self.candidates[candidate]));
+                    let candidate = self
+                        .candidate_of(pod)
+                        .is_some_and(|candidate| self.removed(&self.candidates[candidate]));
                     if !candidate && !self.waiting.iter().any(|waiting| std::ptr::eq(waiting.pod, pod)) {
                         entry.others.push(counted(budget, pod));
                     }
@@ -821,10 +898,20 @@ impl<'a> Cast<'a> {
     }
 
     fn alive(&self, is: &dyn Fn(&StringMap) -> bool) -> Alive {
-        let mut alive = Alive { sets: self.sets.iter().map(|set| set.template.is_some_and(|template| is(template.labels))).collect(), ..Alive::default() };
+        let mut alive = Alive {
+            sets: self
+                .sets
+                .iter()
+                .map(|set| set.template.is_some_and(|template| is(template.labels)))
+                .collect(),
+            ..Alive::default()
+        };
         for pod in self.snapshot.pods.seen() {
             if is(&pod.metadata.labels) && pod.status.phase == "Running" && !pod.metadata.terminating() {
-                match self.candidate_of(pod).filter(|candidate| self.removed(&self.candidates[*candidate])) {
+                match self
+                    .candidate_of(pod)
+                    .filter(|candidate| self.removed(&self.candidates[*candidate]))
+                {
                     Some(candidate) => alive.candidates.push(candidate),
                     None => alive.others += 1,
                 }
@@ -858,15 +945,25 @@ impl<'a> Cast<'a> {
             }
             self.sets[index].create_hooks = self.called(&pod_request(Operation::Create, "", template.namespace, template.labels));
             let namespace = template.namespace;
-            let terminating = self.snapshot.namespaces.find("", namespace).is_some_and(|found| found.status.phase == "Terminating" || found.metadata.terminating());
+            let terminating = self
+                .snapshot
+                .namespaces
+                .find("", namespace)
+                .is_some_and(|found| found.status.phase == "Terminating" || found.metadata.terminating());
             if terminating {
                 self.sets[index].creation_refused = Some(format!("namespace {namespace} is terminating"));
                 continue;
             }
             let quota = match self.snapshot.quotas.in_namespace(namespace) {
                 Ok([]) => None,
-                Ok(_) => Some(Gap::undecided(format!("the quota of namespace {namespace}"), "resource quotas are not modelled: whether a replacement may be created is not known")),
-                Err(missing) => Some(Gap::unread(format!("whether a quota of namespace {namespace} refuses replacements"), &missing)),
+                Ok(_) => Some(Gap::undecided(
+                    format!("the quota of namespace {namespace}"),
+                    "resource quotas are not modelled: whether a replacement may be created is not known",
+                )),
+                Err(missing) => Some(Gap::unread(
+                    format!("whether a quota of namespace {namespace} refuses replacements"),
+                    &missing,
+                )),
             };
             let limits = match self.snapshot.limit_ranges.in_namespace(namespace) {
                 Ok([]) => None,
@@ -874,10 +971,15 @@ impl<'a> Cast<'a> {
                     format!("the limit ranges of namespace {namespace}"),
                     "limit ranges are not modelled: whether and with which requests a replacement is created is not known",
                 )),
-                Err(missing) => Some(Gap::unread(format!("whether a limit range of namespace {namespace} refuses replacements"), &missing)),
+                Err(missing) => Some(Gap::unread(
+                    format!("whether a limit range of namespace {namespace} refuses replacements"),
+                    &missing,
+                )),
             };
             for gap in [quota, limits].into_iter().flatten() {
-                self.sets[index].creation_gap.get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
+                self.sets[index]
+                    .creation_gap
+                    .get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
                 self.gaps.insert(gap);
             }
         }
@@ -940,7 +1042,10 @@ impl<'a> Cast<'a> {
 
     /// The state of a budget, by the pods under it.
     pub(super) fn computed(&self, budget: &Budget<'a>, pods: &[Counted<'a>]) -> Allowance {
-        let mut now = Allowance { stale: false, ..budget.first };
+        let mut now = Allowance {
+            stale: false,
+            ..budget.first
+        };
         match disruption::status(self.snapshot, budget.budget, pods) {
             Ok(status) => {
                 now.allowed = status.allowed();
@@ -976,7 +1081,15 @@ pub(super) fn counted<'a>(budget: &PodDisruptionBudget, pod: &'a Pod) -> Counted
 }
 
 fn pod_request<'b>(operation: Operation, subresource: &'b str, namespace: &'b str, labels: &'b StringMap) -> Request<'b> {
-    Request { operation, group: "", version: "v1", resource: "pods", subresource, namespace: Some(namespace), labels }
+    Request {
+        operation,
+        group: "",
+        version: "v1",
+        resource: "pods",
+        subresource,
+        namespace: Some(namespace),
+        labels,
+    }
 }
 
 fn label<'b>(labels: &'b StringMap, key: &str) -> &'b str {
@@ -988,5 +1101,6 @@ fn is_kueue(labels: &StringMap) -> bool {
 }
 
 fn is_worker(labels: &StringMap) -> bool {
-    label(labels, "app.kubernetes.io/part-of") == "gpustack-operator" && matches!(label(labels, "app.kubernetes.io/component"), "operator" | "worker")
+    label(labels, "app.kubernetes.io/part-of") == "gpustack-operator"
+        && matches!(label(labels, "app.kubernetes.io/component"), "operator" | "worker")
 }

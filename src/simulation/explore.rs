@@ -37,8 +37,18 @@ pub struct Explored<'a> {
 
 /// Plays the drain on every path.
 pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
-    let mut explorer = Explorer { cast, seen: HashSet::new(), bounded: false, gaps: RefCell::new(BTreeSet::new()) };
-    let unfamiliar = cast.candidates.iter().any(|candidate| candidate.holds.iter().any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue)));
+    let mut explorer = Explorer {
+        cast,
+        seen: HashSet::new(),
+        bounded: false,
+        gaps: RefCell::new(BTreeSet::new()),
+    };
+    let unfamiliar = cast.candidates.iter().any(|candidate| {
+        candidate
+            .holds
+            .iter()
+            .any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue))
+    });
     let mut open = vec![State::new(cast, true)];
     if unfamiliar {
         open.push(State::new(cast, false));
@@ -52,7 +62,12 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
         let next = explorer.round(state);
         open.extend(next.into_iter().filter(|state| explorer.is_new(state, true)));
     }
-    Explored { ends, states: explorer.seen.len(), bounded: explorer.bounded, gaps: explorer.gaps.into_inner() }
+    Explored {
+        ends,
+        states: explorer.seen.len(),
+        bounded: explorer.bounded,
+        gaps: explorer.gaps.into_inner(),
+    }
 }
 
 struct Explorer<'a, 'b> {
@@ -77,7 +92,11 @@ impl<'a> Explorer<'a, '_> {
         if self.cast.refused(state.turn) {
             return vec![self.end_turn(state, DrainOutcome::Refused)];
         }
-        let choices = if self.cast.flags.disable_eviction { self.deletions(&state) } else { self.evictions(&state) };
+        let choices = if self.cast.flags.disable_eviction {
+            self.deletions(&state)
+        } else {
+            self.evictions(&state)
+        };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
             return vec![self.end_turn(state, outcome)];
@@ -112,7 +131,8 @@ impl<'a> Explorer<'a, '_> {
     /// The pods that kubectl removes in this turn.
     fn turn(&self, state: &State<'a>) -> impl Iterator<Item = usize> {
         let turn = state.turn;
-        (0..self.cast.candidates.len()).filter(move |index| self.cast.candidates[*index].turn == turn && self.cast.removed(&self.cast.candidates[*index]))
+        (0..self.cast.candidates.len())
+            .filter(move |index| self.cast.candidates[*index].turn == turn && self.cast.removed(&self.cast.candidates[*index]))
     }
 
     /// Plain deletes: one after the other, and the first error stops.
@@ -125,7 +145,11 @@ impl<'a> Explorer<'a, '_> {
             }
             choice.accepted.push(index);
         }
-        if choice.is_empty() || self.turn(state).any(|index| matches!(state.old[index], Old::Failed(_))) { Vec::new() } else { vec![choice] }
+        if choice.is_empty() || self.turn(state).any(|index| matches!(state.old[index], Old::Failed(_))) {
+            Vec::new()
+        } else {
+            vec![choice]
+        }
     }
 
     /// What the eviction API may accept now: one choice for each order that can matter.
@@ -142,7 +166,11 @@ impl<'a> Explorer<'a, '_> {
                 base.accepted.push(index);
                 continue;
             }
-            let budgets: Vec<_> = candidate.budgets.iter().map(|budget| (self.cast.budgets[*budget].budget, state.allowances[*budget])).collect();
+            let budgets: Vec<_> = candidate
+                .budgets
+                .iter()
+                .map(|budget| (self.cast.budgets[*budget].budget, state.allowances[*budget]))
+                .collect();
             match eviction::answer(candidate.pod.ready(), &budgets) {
                 Answer::Accepted => base.accepted.push(index),
                 Answer::AcceptedAtACost => costly.entry(candidate.budgets[0]).or_default().push(index),
@@ -157,7 +185,11 @@ impl<'a> Explorer<'a, '_> {
             if choices.len() * shares.len() > MAX_SHARES {
                 self.bounded = true;
             }
-            choices = choices.iter().flat_map(|choice| shares.iter().map(|share| choice.with(share, budget))).take(MAX_SHARES).collect();
+            choices = choices
+                .iter()
+                .flat_map(|choice| shares.iter().map(|share| choice.with(share, budget)))
+                .take(MAX_SHARES)
+                .collect();
         }
         choices.retain(|choice| !choice.is_empty());
         choices
@@ -171,7 +203,10 @@ impl<'a> Explorer<'a, '_> {
         let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for index in pods {
             let candidate = &self.cast.candidates[*index];
-            kinds.entry((candidate.set, candidate.pod.ready(), candidate.holds.len())).or_default().push(*index);
+            kinds
+                .entry((candidate.set, candidate.pod.ready(), candidate.holds.len()))
+                .or_default()
+                .push(*index);
         }
         let mut shares = vec![Vec::new()];
         for members in kinds.values() {
@@ -197,7 +232,11 @@ impl<'a> Explorer<'a, '_> {
         for index in &choice.accepted {
             let candidate = &self.cast.candidates[*index];
             state.old[*index] = Old::Terminating(state.round);
-            state.placement.terminate(self.cast.nodes[candidate.turn], &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
+            state.placement.terminate(
+                self.cast.nodes[candidate.turn],
+                &candidate.pod.metadata.namespace,
+                &candidate.pod.metadata.name,
+            );
         }
         // A budget that allows another one within a turn saw the replacements of the earlier ones Ready.
         if state.round > 1 {
@@ -256,7 +295,9 @@ impl<'a> Explorer<'a, '_> {
                 placeable.push((index, nodes));
             }
         }
-        let Some((first, _)) = placeable.first() else { return Placing::Nothing };
+        let Some((first, _)) = placeable.first() else {
+            return Placing::Nothing;
+        };
         let first = *first;
         // Who comes first matters only among pods that can be in each other's way.
         let mut choices = Vec::new();
@@ -270,21 +311,31 @@ impl<'a> Explorer<'a, '_> {
 
     fn incoming(&self, state: &State<'a>, index: usize) -> Option<Incoming<'a>> {
         let occupant = state.occupant(self.cast, index)?;
-        Some(Incoming { namespace: occupant.namespace, labels: occupant.labels, spec: occupant.spec })
+        Some(Incoming {
+            namespace: occupant.namespace,
+            labels: occupant.labels,
+            spec: occupant.spec,
+        })
     }
 
     /// Nodes that take the pod, and what could not be decided.
     fn feasible(&self, state: &State<'a>, index: usize) -> Vec<usize> {
-        let Some(incoming) = self.incoming(state, index) else { return Vec::new() };
+        let Some(incoming) = self.incoming(state, index) else {
+            return Vec::new();
+        };
         let decisions = scheduling::decide(&state.placement, &incoming);
         for decision in &decisions {
             if let Decision::Unknown(why) = decision {
                 let set = &self.cast.sets[state.new[index].set];
                 let key = &self.cast.workloads[set.workload].key;
-                self.gaps.borrow_mut().insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
+                self.gaps
+                    .borrow_mut()
+                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
             }
         }
-        (0..decisions.len()).filter(|node| State::takes(self.cast, &decisions[*node])).collect()
+        (0..decisions.len())
+            .filter(|node| State::takes(self.cast, &decisions[*node]))
+            .collect()
     }
 
     /// Whether placing one pod can change where another one may go, for any reason but room that is not short.
@@ -298,12 +349,24 @@ impl<'a> Explorer<'a, '_> {
     /// Whether some node takes either pod and not both.
     fn short_of_room(&self, state: &State<'a>, one: &Incoming<'a>, other: &Incoming<'a>) -> bool {
         let fits = |placement: &scheduling::Placement<'a>, pod: &Incoming<'a>| {
-            scheduling::decide(placement, pod).iter().map(|decision| State::takes(self.cast, decision)).collect::<Vec<_>>()
+            scheduling::decide(placement, pod)
+                .iter()
+                .map(|decision| State::takes(self.cast, decision))
+                .collect::<Vec<_>>()
         };
         let (first, second) = (fits(&state.placement, one), fits(&state.placement, other));
         let mut both = state.placement.clone();
         for node in (0..first.len()).filter(|node| first[*node] && second[*node]) {
-            both.bind(node, scheduling::Occupant { namespace: one.namespace, name: "", labels: one.labels, spec: one.spec, terminating: false });
+            both.bind(
+                node,
+                scheduling::Occupant {
+                    namespace: one.namespace,
+                    name: "",
+                    labels: one.labels,
+                    spec: one.spec,
+                    terminating: false,
+                },
+            );
         }
         let after = fits(&both, other);
         (0..first.len()).any(|node| first[node] && second[node] && !after[node])
@@ -316,7 +379,10 @@ impl<'a> Explorer<'a, '_> {
         let mut kinds: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
         let views: Vec<View> = rivals.iter().map(|rival| View::new(self.cast, state, &incoming, rival)).collect();
         for node in nodes {
-            let mut kind = vec![i64::from(self.crashes(state, index, *node)), i64::from(self.cast.nodes.contains(node))];
+            let mut kind = vec![
+                i64::from(self.crashes(state, index, *node)),
+                i64::from(self.cast.nodes.contains(node)),
+            ];
             for view in &views {
                 view.describe(*node, &mut kind);
             }
@@ -329,7 +395,11 @@ impl<'a> Explorer<'a, '_> {
             if let Some(occupant) = state.occupant(self.cast, index) {
                 next.placement.bind(node, occupant);
             }
-            next.new[index] = New { progress: Progress::Placed { node, crashes }, nodes: members, ..next.new[index].clone() };
+            next.new[index] = New {
+                progress: Progress::Placed { node, crashes },
+                nodes: members,
+                ..next.new[index].clone()
+            };
             choices.push(next);
         }
     }
@@ -340,7 +410,9 @@ impl<'a> Explorer<'a, '_> {
         !ports.is_empty()
             && state.placement.nodes()[node].occupants().any(|occupant| {
                 !occupant.terminating
-                    && host_ports::bound(occupant.spec).iter().any(|taken| ports.iter().any(|port| host_ports::collide(port, taken)))
+                    && host_ports::bound(occupant.spec)
+                        .iter()
+                        .any(|taken| ports.iter().any(|port| host_ports::collide(port, taken)))
             })
     }
 
@@ -348,7 +420,11 @@ impl<'a> Explorer<'a, '_> {
     fn rivals(&self, state: &State<'a>, index: usize) -> Vec<Incoming<'a>> {
         let mut rivals = Vec::new();
         for (set, entry) in self.cast.sets.iter().enumerate() {
-            let waiting = state.new.iter().enumerate().any(|(other, new)| other != index && new.set == set && new.progress == Progress::Pending);
+            let waiting = state
+                .new
+                .iter()
+                .enumerate()
+                .any(|(other, new)| other != index && new.set == set && new.progress == Progress::Pending);
             let to_come = (0..state.old.len()).any(|candidate| {
                 self.cast.candidates[candidate].set == Some(set)
                     && !matches!(state.old[candidate], Old::Failed(_))
@@ -401,7 +477,10 @@ fn spread_by(one: &Incoming<'_>, other: &Incoming<'_>) -> bool {
     one.namespace == other.namespace
         && other.spec.topology_spread_constraints.iter().any(|constraint| {
             constraint.when_unsatisfiable == "DoNotSchedule"
-                && constraint.label_selector.as_ref().is_some_and(|selector| selectors::matches(selector, one.labels))
+                && constraint
+                    .label_selector
+                    .as_ref()
+                    .is_some_and(|selector| selectors::matches(selector, one.labels))
         })
 }
 
@@ -413,12 +492,19 @@ fn tied(one: &Incoming<'_>, other: &Incoming<'_>) -> bool {
         .required_during_scheduling_ignored_during_execution
         .iter()
         .chain(&affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution)
-        .any(|term| term.label_selector.as_ref().is_some_and(|selector| selectors::matches(selector, one.labels)))
+        .any(|term| {
+            term.label_selector
+                .as_ref()
+                .is_some_and(|selector| selectors::matches(selector, one.labels))
+        })
 }
 
 fn ports_collide(one: &Incoming<'_>, other: &Incoming<'_>) -> bool {
     let ports = host_ports::bound(other.spec);
-    !ports.is_empty() && host_ports::bound(one.spec).iter().any(|port| ports.iter().any(|taken| host_ports::collide(port, taken)))
+    !ports.is_empty()
+        && host_ports::bound(one.spec)
+            .iter()
+            .any(|port| ports.iter().any(|taken| host_ports::collide(port, taken)))
 }
 
 /// How nodes look to a pod that may have to be placed later.
@@ -433,17 +519,32 @@ struct View {
 
 impl View {
     fn new<'a>(cast: &Cast<'a>, state: &State<'a>, placed: &Incoming<'a>, rival: &Incoming<'a>) -> Self {
-        let takes: Vec<bool> = scheduling::decide(&state.placement, rival).iter().map(|decision| State::takes(cast, decision)).collect();
+        let takes: Vec<bool> = scheduling::decide(&state.placement, rival)
+            .iter()
+            .map(|decision| State::takes(cast, decision))
+            .collect();
         let mut beside = state.placement.clone();
         for (node, takes) in takes.iter().enumerate() {
             if *takes {
-                beside.bind(node, scheduling::Occupant { namespace: placed.namespace, name: "", labels: placed.labels, spec: placed.spec, terminating: false });
+                beside.bind(
+                    node,
+                    scheduling::Occupant {
+                        namespace: placed.namespace,
+                        name: "",
+                        labels: placed.labels,
+                        spec: placed.spec,
+                        terminating: false,
+                    },
+                );
             }
         }
         let takes_after = match related(placed, rival) {
             // With the pod on every node at once spread and affinity say nothing; ports and room do.
             true => takes.clone(),
-            false => scheduling::decide(&beside, rival).iter().map(|decision| State::takes(cast, decision)).collect(),
+            false => scheduling::decide(&beside, rival)
+                .iter()
+                .map(|decision| State::takes(cast, decision))
+                .collect(),
         };
         let mut keys: BTreeSet<&str> = BTreeSet::new();
         if spread_by(placed, rival) {
@@ -473,7 +574,11 @@ impl View {
             keys.insert("kubernetes.io/hostname");
         }
         let domains = keys.into_iter().map(|key| domain_codes(state, key, rival)).collect();
-        Self { takes, takes_after, domains }
+        Self {
+            takes,
+            takes_after,
+            domains,
+        }
     }
 
     fn describe(&self, node: usize, kind: &mut Vec<i64>) {
@@ -498,7 +603,10 @@ fn domain_codes(state: &State<'_>, key: &str, rival: &Incoming<'_>) -> Vec<i64> 
         .map(|index| match value(index).and_then(|value| sizes.get(value)) {
             None => -1,
             Some((_, 1)) => super::cast::count(
-                nodes[index].occupants().filter(|occupant| occupant.namespace == rival.namespace && !occupant.terminating && occupant.labels == rival.labels).count(),
+                nodes[index]
+                    .occupants()
+                    .filter(|occupant| occupant.namespace == rival.namespace && !occupant.terminating && occupant.labels == rival.labels)
+                    .count(),
             ),
             Some((code, _)) => 1_000_000 + code,
         })

@@ -91,12 +91,25 @@ pub struct State<'a> {
 }
 
 /// What distinguishes one moment from another.
-pub type Key = (usize, u32, Vec<Old>, Vec<New>, Vec<Allowance>, Vec<Low>, Vec<Low>, Vec<DrainOutcome>, bool);
+pub type Key = (
+    usize,
+    u32,
+    Vec<Old>,
+    Vec<New>,
+    Vec<Allowance>,
+    Vec<Low>,
+    Vec<Low>,
+    Vec<DrainOutcome>,
+    bool,
+);
 
 impl<'a> State<'a> {
     /// The moment before the drain, with the cordons in place.
     pub fn new(cast: &Cast<'a>, unfamiliar_released: bool) -> Self {
-        let low = |count| Low { certain: count, possible: count };
+        let low = |count| Low {
+            certain: count,
+            possible: count,
+        };
         let mut state = Self {
             placement: cast.placement.clone(),
             turn: 0,
@@ -107,7 +120,11 @@ impl<'a> State<'a> {
                     set: cast.waiting[index].set,
                     replaces: None,
                     waiting: Some(index),
-                    progress: if crate::kubernetes::scheduling::gated(&cast.waiting[index].pod.spec) { Progress::Gated } else { Progress::Pending },
+                    progress: if crate::kubernetes::scheduling::gated(&cast.waiting[index].pod.spec) {
+                        Progress::Gated
+                    } else {
+                        Progress::Pending
+                    },
                     nodes: Vec::new(),
                     sure: false,
                 })
@@ -145,7 +162,12 @@ impl<'a> State<'a> {
     }
 
     fn ready_new(&self, cast: &Cast<'a>, only_sure: bool, belongs: impl Fn(&New) -> bool) -> i64 {
-        super::cast::count(self.new.iter().filter(|new| belongs(new) && (new.sure || !only_sure) && self.ready(cast, new)).count())
+        super::cast::count(
+            self.new
+                .iter()
+                .filter(|new| belongs(new) && (new.sure || !only_sure) && self.ready(cast, new))
+                .count(),
+        )
     }
 
     /// Ready pods of a workload; only replacements that surely were Ready in time, if wanted.
@@ -172,7 +194,10 @@ impl<'a> State<'a> {
     fn alive(&self, alive: &Alive) -> bool {
         alive.others > 0
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
-            || self.new.iter().any(|new| alive.sets[new.set] && matches!(new.progress, Progress::Placed { crashes: false, .. }))
+            || self
+                .new
+                .iter()
+                .any(|new| alive.sets[new.set] && matches!(new.progress, Progress::Placed { crashes: false, .. }))
     }
 
     /// Whether calls to a webhook fail now.
@@ -187,7 +212,9 @@ impl<'a> State<'a> {
 
     /// Whether one of the webhooks refuses now; those that are only possibly called count in the worst case.
     pub fn refused(&self, cast: &Cast<'a>, hooks: &[(usize, bool)]) -> bool {
-        hooks.iter().any(|(hook, certain)| (*certain || cast.assume == Assume::Worst) && self.down(cast, *hook))
+        hooks
+            .iter()
+            .any(|(hook, certain)| (*certain || cast.assume == Assume::Worst) && self.down(cast, *hook))
     }
 
     /// Whether what holds a pod lets it go.
@@ -210,19 +237,41 @@ impl<'a> State<'a> {
         let budget = &cast.budgets[index];
         if budget.unread {
             // One pod may be missing at a time, or none ever.
-            let missing = budget.candidates.iter().filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_))).count();
-            let back = self.new.iter().filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new)).count();
+            let missing = budget
+                .candidates
+                .iter()
+                .filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_)))
+                .count();
+            let back = self
+                .new
+                .iter()
+                .filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new))
+                .count();
             let allowed = i64::from(cast.assume == Assume::OneAtATime && missing <= back);
-            return Allowance { allowed, ..Allowance::default() };
+            return Allowance {
+                allowed,
+                ..Allowance::default()
+            };
         }
         if budget.fixed.is_some() {
-            let used = budget.candidates.iter().filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_))).count();
+            let used = budget
+                .candidates
+                .iter()
+                .filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_)))
+                .count();
             let back = match cast.assume {
                 Assume::Worst => 0,
-                _ => self.new.iter().filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new)).count(),
+                _ => self
+                    .new
+                    .iter()
+                    .filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new))
+                    .count(),
             };
             let allowed = budget.first.allowed - super::cast::count(used) + super::cast::count(back);
-            return Allowance { allowed: allowed.clamp(0, budget.first.allowed.max(0)), ..budget.first };
+            return Allowance {
+                allowed: allowed.clamp(0, budget.first.allowed.max(0)),
+                ..budget.first
+            };
         }
         let mut pods = budget.others.clone();
         for candidate in &budget.candidates {
@@ -237,10 +286,16 @@ impl<'a> State<'a> {
             match (new.replaces, new.waiting) {
                 (Some(candidate), _) if budget.sets[new.set] => {
                     let pod = cast.candidates[candidate].pod;
-                    pods.push(Counted { healthy: self.ready(cast, new), ..counted(budget.budget, pod) });
+                    pods.push(Counted {
+                        healthy: self.ready(cast, new),
+                        ..counted(budget.budget, pod)
+                    });
                 }
                 (_, Some(waiting)) if crate::kubernetes::eviction::selects(budget.budget, cast.waiting[waiting].pod) => {
-                    pods.push(Counted { healthy: self.ready(cast, new), ..counted(budget.budget, cast.waiting[waiting].pod) });
+                    pods.push(Counted {
+                        healthy: self.ready(cast, new),
+                        ..counted(budget.budget, cast.waiting[waiting].pod)
+                    });
                 }
                 _ => {}
             }
@@ -268,7 +323,11 @@ impl<'a> State<'a> {
             let candidate = &cast.candidates[index];
             if candidate.holds.iter().all(|hold| self.lets_go(cast, index, hold)) {
                 self.old[index] = Old::Gone(round);
-                self.placement.remove(cast.nodes[candidate.turn], &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
+                self.placement.remove(
+                    cast.nodes[candidate.turn],
+                    &candidate.pod.metadata.namespace,
+                    &candidate.pod.metadata.name,
+                );
                 any = true;
             }
         }
@@ -293,7 +352,10 @@ impl<'a> State<'a> {
         }
         for index in 0..self.new.len() {
             let set = &cast.sets[self.new[index].set];
-            let waits = set.ordered && self.new[index].replaces.is_some_and(|candidate| !self.in_order(cast, self.new[index].set, candidate));
+            let waits = set.ordered
+                && self.new[index]
+                    .replaces
+                    .is_some_and(|candidate| !self.in_order(cast, self.new[index].set, candidate));
             if self.new[index].progress != Progress::NotCreated || waits || self.creation_refused(cast, self.new[index].set) {
                 continue;
             }
@@ -306,7 +368,9 @@ impl<'a> State<'a> {
     /// Whether the API server refuses a new pod of a set now.
     pub fn creation_refused(&self, cast: &Cast<'a>, set: usize) -> bool {
         let entry = &cast.sets[set];
-        entry.creation_refused.is_some() || (entry.creation_gap.is_some() && cast.assume == Assume::Worst) || self.refused(cast, &entry.create_hooks)
+        entry.creation_refused.is_some()
+            || (entry.creation_gap.is_some() && cast.assume == Assume::Worst)
+            || self.refused(cast, &entry.create_hooks)
     }
 
     /// The next evicted pod that a set replaces.
@@ -318,9 +382,15 @@ impl<'a> State<'a> {
             _ => return None,
         };
         let mine = |index: &usize| cast.candidates[*index].set == Some(set);
-        let lost = (0..self.old.len()).filter(mine).filter(|index| matches!(self.old[*index], Old::Terminating(_) | Old::Gone(_)));
+        let lost = (0..self.old.len())
+            .filter(mine)
+            .filter(|index| matches!(self.old[*index], Old::Terminating(_) | Old::Gone(_)));
         if let Some(wanted) = entry.wanted {
-            let gone = super::cast::count(lost.clone().filter(|index| crate::kubernetes::workloads::replica_set::active(cast.candidates[*index].pod)).count());
+            let gone = super::cast::count(
+                lost.clone()
+                    .filter(|index| crate::kubernetes::workloads::replica_set::active(cast.candidates[*index].pod))
+                    .count(),
+            );
             let made = super::cast::count(self.new.iter().filter(|new| new.set == set && new.replaces.is_some()).count());
             if entry.active - gone + made >= wanted {
                 return None;
@@ -336,17 +406,21 @@ impl<'a> State<'a> {
     /// Whether every pod of a StatefulSet with a lower ordinal is Ready.
     pub fn in_order(&self, cast: &Cast<'a>, set: usize, candidate: usize) -> bool {
         let workload = &cast.workloads[cast.sets[set].workload];
-        let Some(own) = stateful_set::ordinal(&cast.candidates[candidate].pod.metadata.name) else { return true };
+        let Some(own) = stateful_set::ordinal(&cast.candidates[candidate].pod.metadata.name) else {
+            return true;
+        };
         let below = |name: &str| stateful_set::ordinal(name).is_some_and(|ordinal| ordinal < own);
         let staying = workload.staying.iter().all(|pod| !below(&pod.metadata.name) || pod.ready());
-        let others = (0..self.old.len()).filter(|index| *index != candidate && cast.candidates[*index].set == Some(set)).all(|index| {
-            let pod = cast.candidates[index].pod;
-            !below(&pod.metadata.name)
-                || match self.old[index] {
-                    Old::Here | Old::Failed(_) => pod.ready(),
-                    _ => self.new.iter().any(|new| new.replaces == Some(index) && self.ready(cast, new)),
-                }
-        });
+        let others = (0..self.old.len())
+            .filter(|index| *index != candidate && cast.candidates[*index].set == Some(set))
+            .all(|index| {
+                let pod = cast.candidates[index].pod;
+                !below(&pod.metadata.name)
+                    || match self.old[index] {
+                        Old::Here | Old::Failed(_) => pod.ready(),
+                        _ => self.new.iter().any(|new| new.replaces == Some(index) && self.ready(cast, new)),
+                    }
+            });
         staying && others
     }
 
@@ -355,11 +429,26 @@ impl<'a> State<'a> {
         let new = &self.new[index];
         if let Some(waiting) = new.waiting {
             let pod = cast.waiting[waiting].pod;
-            return Some(Occupant { namespace: &pod.metadata.namespace, name: &pod.metadata.name, labels: &pod.metadata.labels, spec: &pod.spec, terminating: false });
+            return Some(Occupant {
+                namespace: &pod.metadata.namespace,
+                name: &pod.metadata.name,
+                labels: &pod.metadata.labels,
+                spec: &pod.spec,
+                terminating: false,
+            });
         }
         let template = cast.sets[new.set].template?;
-        let name = new.replaces.and_then(|candidate| cast.names.get(candidate)).map_or("", String::as_str);
-        Some(Occupant { namespace: template.namespace, name, labels: template.labels, spec: template.spec, terminating: false })
+        let name = new
+            .replaces
+            .and_then(|candidate| cast.names.get(candidate))
+            .map_or("", String::as_str);
+        Some(Occupant {
+            namespace: template.namespace,
+            name,
+            labels: template.labels,
+            spec: template.spec,
+            terminating: false,
+        })
     }
 
     /// Whether a node takes a pod, by what is assumed of what is not known.

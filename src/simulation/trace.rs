@@ -52,12 +52,23 @@ impl Paths {
 /// Plays the drain of the nodes, in this order.
 pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Trace<'a> {
     let cast = Cast::new(snapshot, props, nodes, flags, assume);
-    let Explored { mut ends, states, bounded, gaps } = explore::explore(&cast);
+    let Explored {
+        mut ends,
+        states,
+        bounded,
+        gaps,
+    } = explore::explore(&cast);
     if ends.is_empty() {
         ends.push(State::new(&cast, false));
     }
     let gaps = cast.gaps.iter().cloned().chain(gaps).collect();
-    Trace { cast, ends, states, bounded, gaps }
+    Trace {
+        cast,
+        ends,
+        states,
+        bounded,
+        gaps,
+    }
 }
 
 impl<'a> Trace<'a> {
@@ -115,8 +126,16 @@ impl<'a> Trace<'a> {
     }
 
     fn placeable(&self, end: &State<'a>, placement: &Placement<'a>, index: usize) -> bool {
-        let Some(occupant) = end.occupant(&self.cast, index) else { return false };
-        let incoming = Incoming { namespace: occupant.namespace, labels: occupant.labels, spec: occupant.spec };
-        scheduling::decide(placement, &incoming).iter().any(|decision| State::takes(&self.cast, decision))
+        let Some(occupant) = end.occupant(&self.cast, index) else {
+            return false;
+        };
+        let incoming = Incoming {
+            namespace: occupant.namespace,
+            labels: occupant.labels,
+            spec: occupant.spec,
+        };
+        scheduling::decide(placement, &incoming)
+            .iter()
+            .any(|decision| State::takes(&self.cast, decision))
     }
 }

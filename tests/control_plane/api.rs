@@ -48,16 +48,8 @@ impl Api {
         }
     }
 
-    fn call(
-        &self,
-        method: &str,
-        path: &str,
-        content_type: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, Refusal> {
-        let body = body
-            .map(|body| serde_json::to_vec(body).expect("JSON"))
-            .unwrap_or_default();
+    fn call(&self, method: &str, path: &str, content_type: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+        let body = body.map(|body| serde_json::to_vec(body).expect("JSON")).unwrap_or_default();
         let request = http::Request::builder()
             .method(method)
             .uri(path)
@@ -86,10 +78,7 @@ impl Api {
                     let items = list["items"].as_array_mut();
                     return items.map(std::mem::take).unwrap_or_default();
                 }
-                Err(refusal) => assert!(
-                    start.elapsed() < Duration::from_secs(10),
-                    "cannot list {path}: {refusal:?}"
-                ),
+                Err(refusal) => assert!(start.elapsed() < Duration::from_secs(10), "cannot list {path}: {refusal:?}"),
             }
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -105,12 +94,7 @@ impl Api {
 
     /// As kubelets patch: lists are merged by their keys, so that nobody else's condition is lost.
     pub fn strategic_merge(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
-        self.call(
-            "PATCH",
-            path,
-            "application/strategic-merge-patch+json",
-            Some(body),
-        )
+        self.call("PATCH", path, "application/strategic-merge-patch+json", Some(body))
     }
 
     pub fn delete(&self, path: &str, options: &Value) -> Result<Value, Refusal> {
@@ -127,11 +111,7 @@ impl Api {
         };
         let key = format!("{version}/{kind}");
         if !self.kinds.borrow().contains_key(&key) {
-            for resource in self.get(&root)?["resources"]
-                .as_array()
-                .into_iter()
-                .flatten()
-            {
+            for resource in self.get(&root)?["resources"].as_array().into_iter().flatten() {
                 let name = text(resource, "/name");
                 if !name.contains('/') {
                     let known = (name.to_owned(), resource["namespaced"] == true);
@@ -169,18 +149,12 @@ fn refusal(error: kube::Error) -> Refusal {
 
 /// The string at `pointer`, or an empty one.
 pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The namespace of an object, `default` if it names none.
 pub fn namespace(object: &Value) -> &str {
-    object
-        .pointer("/metadata/namespace")
-        .and_then(Value::as_str)
-        .unwrap_or("default")
+    object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("default")
 }
 
 /// Whether a pod's condition of this type is true.

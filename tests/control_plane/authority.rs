@@ -16,13 +16,8 @@ impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "control plane test");
-        Self(
-            CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"))
-                .expect("a certificate"),
-        )
+        params.distinguished_name.push(DnType::CommonName, "control plane test");
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate"))
     }
 
     /// The authority's own certificate.
@@ -34,21 +29,18 @@ impl Authority {
     pub fn issue(&self, names: &[&str]) -> (rcgen::Certificate, KeyPair) {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("valid names");
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "simulated process");
+        params.distinguished_name.push(DnType::CommonName, "simulated process");
         let key = KeyPair::generate().expect("a key");
         (params.signed_by(&key, &self.0).expect("a certificate"), key)
     }
 
     /// Settings of a TLS server that presents a certificate for the name it is called by.
     pub fn server_config(self: &Arc<Self>) -> Arc<rustls::ServerConfig> {
-        let config =
-            rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .expect("protocol versions")
-                .with_no_client_auth()
-                .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        let config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
         Arc::new(config)
     }
 }
@@ -56,11 +48,7 @@ impl Authority {
 impl ResolvesServerCert for Authority {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let (certificate, key) = self.issue(&[hello.server_name().unwrap_or("localhost")]);
-        let key = ring::sign::any_supported_type(&PrivateKeyDer::Pkcs8(key.serialize_der().into()))
-            .ok()?;
-        Some(Arc::new(CertifiedKey::new(
-            vec![certificate.der().clone()],
-            key,
-        )))
+        let key = ring::sign::any_supported_type(&PrivateKeyDer::Pkcs8(key.serialize_der().into())).ok()?;
+        Some(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
     }
 }

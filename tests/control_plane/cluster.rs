@@ -28,10 +28,8 @@ impl Cluster {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Arc::new(Authority::new());
         let path = |name: &str| folder.path().join(name);
-        let write =
-            |name: &str, content: &str| fs::write(path(name), content).expect("a written file");
-        let (certificate, key) =
-            authority.issue(&["127.0.0.1", "localhost", "kubernetes.default.svc"]);
+        let write = |name: &str, content: &str| fs::write(path(name), content).expect("a written file");
+        let (certificate, key) = authority.issue(&["127.0.0.1", "localhost", "kubernetes.default.svc"]);
         let accounts = KeyPair::generate().expect("a key");
         write("ca.pem", &authority.pem());
         write("server.pem", &certificate.pem());
@@ -52,14 +50,8 @@ impl Cluster {
             authority,
             folder,
         };
-        let file = |flag: &str, name: &str| {
-            format!("--{flag}={}", cluster.folder.path().join(name).display())
-        };
-        let etcd = vec![
-            file("data-dir", "etcd"),
-            "--unsafe-no-fsync".into(),
-            "--log-level=error".into(),
-        ];
+        let file = |flag: &str, name: &str| format!("--{flag}={}", cluster.folder.path().join(name).display());
+        let etcd = vec![file("data-dir", "etcd"), "--unsafe-no-fsync".into(), "--log-level=error".into()];
         let server = vec![
             "--etcd-servers=http://127.0.0.1:2379".into(),
             "--bind-address=127.0.0.1".into(),
@@ -91,8 +83,7 @@ impl Cluster {
         cluster.wait("the API server", || api.get("/readyz").is_ok());
         cluster.spawn("kube-controller-manager", &controllers);
         cluster.wait("the controllers", || {
-            api.get("/api/v1/namespaces/default/serviceaccounts/default")
-                .is_ok()
+            api.get("/api/v1/namespaces/default/serviceaccounts/default").is_ok()
         });
         cluster
     }
@@ -121,11 +112,7 @@ impl Cluster {
     fn wait(&self, what: &str, ready: impl Fn() -> bool) {
         let start = Instant::now();
         while !ready() {
-            assert!(
-                start.elapsed() < Duration::from_secs(60),
-                "{what} did not come up\n{}",
-                self.logs()
-            );
+            assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come up\n{}", self.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -154,30 +141,17 @@ impl Cluster {
     /// The last lines that each process logged.
     pub fn logs(&self) -> String {
         let mut text = String::new();
-        for program in [
-            "server",
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-scheduler",
-        ] {
-            let log = fs::read_to_string(self.folder.path().join(format!("{program}.log")))
-                .unwrap_or_default();
-            let lines: Vec<&str> = log
-                .lines()
-                .filter(|line| line.starts_with(['E', 'F', 'p']))
-                .collect();
-            text.push_str(&format!(
-                "--- {program}\n{}\n",
-                lines[lines.len().saturating_sub(15)..].join("\n")
-            ));
+        for program in ["server", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            let log = fs::read_to_string(self.folder.path().join(format!("{program}.log"))).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().filter(|line| line.starts_with(['E', 'F', 'p'])).collect();
+            text.push_str(&format!("--- {program}\n{}\n", lines[lines.len().saturating_sub(15)..].join("\n")));
         }
         text
     }
 
     /// The authority's certificate as webhook configurations carry it.
     pub fn ca_bundle(&self) -> Value {
-        serde_json::to_value(k8s_openapi::ByteString(self.authority.pem().into_bytes()))
-            .expect("base64")
+        serde_json::to_value(k8s_openapi::ByteString(self.authority.pem().into_bytes())).expect("base64")
     }
 }
 

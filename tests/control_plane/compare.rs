@@ -16,59 +16,31 @@ pub fn happened(expect: &Expect, reality: &Reality) -> Vec<String> {
     let happens = &expect.happens;
     let outcome = happens.outcome.as_ref().unwrap_or(&expect.outcome);
     if *outcome != reality.outcome {
-        problems.push(format!(
-            "the state says the drain {outcome}; really it {}",
-            reality.outcome
-        ));
+        problems.push(format!("the state says the drain {outcome}; really it {}", reality.outcome));
     }
     let counts = [
         ("gone", happens.gone, reality.pods_with(Fate::Gone)),
-        (
-            "terminating",
-            happens.terminating,
-            reality.pods_with(Fate::Terminating),
-        ),
+        ("terminating", happens.terminating, reality.pods_with(Fate::Terminating)),
         ("pending", happens.pending, reality.count(|new| new.pending)),
-        (
-            "crash-looping",
-            happens.crash_looping,
-            reality.count(|new| new.crash_looping.len()),
-        ),
-        (
-            "not created",
-            happens.not_created,
-            reality.count(|new| new.not_created),
-        ),
-        (
-            "landed",
-            happens.landed,
-            reality.count(|new| new.landed.len()),
-        ),
+        ("crash-looping", happens.crash_looping, reality.count(|new| new.crash_looping.len())),
+        ("not created", happens.not_created, reality.count(|new| new.not_created)),
+        ("landed", happens.landed, reality.count(|new| new.landed.len())),
     ];
     for (what, stated, seen) in counts {
         if stated.is_some_and(|stated| stated != seen) {
-            problems.push(format!(
-                "the state says {} {what}; really {seen}",
-                stated.unwrap_or_default()
-            ));
+            problems.push(format!("the state says {} {what}; really {seen}", stated.unwrap_or_default()));
         }
     }
     if let Some(refused) = &happens.refused {
         let stated: BTreeSet<&str> = refused.iter().map(String::as_str).collect();
         if stated != reality.refused() {
-            problems.push(format!(
-                "the state says refused: {stated:?}; really {:?}",
-                reality.refused()
-            ));
+            problems.push(format!("the state says refused: {stated:?}; really {:?}", reality.refused()));
         }
     }
     if let Some(words) = &happens.words
         && !reality.kubectl.iter().any(|line| line.contains(words))
     {
-        problems.push(format!(
-            "kubectl did not say {words:?} but {:#?}",
-            reality.kubectl
-        ));
+        problems.push(format!("kubectl did not say {words:?} but {:#?}", reality.kubectl));
     }
     problems
 }
@@ -78,38 +50,20 @@ pub fn expected(expect: &Expect, document: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     for (what, stated, found) in [
         ("verdict", &expect.verdict, &document["verdict"]),
-        (
-            "drain.outcome",
-            &expect.outcome,
-            &document["drain"]["outcome"],
-        ),
+        ("drain.outcome", &expect.outcome, &document["drain"]["outcome"]),
     ] {
         if found != stated {
-            problems.push(format!(
-                "the state expects {what} {stated}; the document has {found}"
-            ));
+            problems.push(format!("the state expects {what} {stated}; the document has {found}"));
         }
     }
     let codes: BTreeSet<&str> = items(&document["findings"])
         .filter_map(|finding| finding["code"].as_str())
         .collect();
-    for code in expect
-        .findings
-        .iter()
-        .filter(|code| !codes.contains(code.as_str()))
-    {
-        problems.push(format!(
-            "the state expects the finding {code}; the document has {codes:?}"
-        ));
+    for code in expect.findings.iter().filter(|code| !codes.contains(code.as_str())) {
+        problems.push(format!("the state expects the finding {code}; the document has {codes:?}"));
     }
-    for code in expect
-        .absent
-        .iter()
-        .filter(|code| codes.contains(code.as_str()))
-    {
-        problems.push(format!(
-            "the state expects no finding {code}; the document has it"
-        ));
+    for code in expect.absent.iter().filter(|code| codes.contains(code.as_str())) {
+        problems.push(format!("the state expects no finding {code}; the document has it"));
     }
     problems
 }
@@ -118,8 +72,7 @@ pub fn expected(expect: &Expect, document: &Value) -> Vec<String> {
 pub fn compare(document: &Value, reality: &Reality) -> Vec<String> {
     let mut problems = Vec::new();
     outcomes(document, reality, &mut problems);
-    let followed = document["drain"]["certainty"] == "certain"
-        && document["drain"]["outcome"] == reality.outcome;
+    let followed = document["drain"]["certainty"] == "certain" && document["drain"]["outcome"] == reality.outcome;
     evictions(document, reality, followed, &mut problems);
     unserved(document, reality, &mut problems);
     false_safe(document, reality, &mut problems);
@@ -130,12 +83,7 @@ fn outcomes(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
     let mut check = |what: &str, predicted: &Value, really: &str| {
         let outcome = predicted["outcome"].as_str().unwrap_or_default();
         // With --timeout kubectl gives up on what would never end, and reality cannot tell that from being late.
-        let gave_up = outcome == "hangs"
-            && really == "fails"
-            && reality
-                .flags
-                .iter()
-                .any(|flag| flag.starts_with("--timeout"));
+        let gave_up = outcome == "hangs" && really == "fails" && reality.flags.iter().any(|flag| flag.starts_with("--timeout"));
         let rank = |outcome: &str| OUTCOMES.iter().position(|known| *known == outcome);
         let agrees = match predicted["certainty"].as_str() {
             _ if outcome == "unknown" => true,
@@ -151,16 +99,11 @@ fn outcomes(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
     };
     check("drain", &document["drain"], &reality.outcome);
     for node in &reality.per_node {
-        match items(&document["drain"]["perNode"]).find(|predicted| predicted["node"] == node.node)
-        {
-            Some(predicted)
-                if predicted["outcome"] != "not-reached" && node.outcome != "not-reached" =>
-            {
+        match items(&document["drain"]["perNode"]).find(|predicted| predicted["node"] == node.node) {
+            Some(predicted) if predicted["outcome"] != "not-reached" && node.outcome != "not-reached" => {
                 check(&format!("node {}", node.node), predicted, &node.outcome)
             }
-            Some(predicted)
-                if predicted["certainty"] == "certain" && predicted["outcome"] != node.outcome =>
-            {
+            Some(predicted) if predicted["certainty"] == "certain" && predicted["outcome"] != node.outcome => {
                 check(&format!("node {}", node.node), predicted, &node.outcome);
             }
             Some(_) => {}
@@ -181,11 +124,8 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
     let mut predicted: BTreeMap<&str, Counts> = BTreeMap::new();
     let mut replacements: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for pod in &reality.pods {
-        let entry = items(&document["evictions"]).find(|entry| {
-            entry["pod"] == pod.name
-                && entry["namespace"] == pod.namespace
-                && entry["node"] == pod.node
-        });
+        let entry = items(&document["evictions"])
+            .find(|entry| entry["pod"] == pod.name && entry["namespace"] == pod.namespace && entry["node"] == pod.node);
         let Some(entry) = entry else {
             if pod.fate != Fate::Kept {
                 problems.push(format!(
@@ -196,19 +136,13 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
             continue;
         };
         let action = entry["action"].as_str().unwrap_or_default();
-        if ["keep", "refuse"].contains(&action)
-            && pod.fate != Fate::Kept
-            && document["drain"]["certainty"] == "certain"
-        {
+        if ["keep", "refuse"].contains(&action) && pod.fate != Fate::Kept && document["drain"]["certainty"] == "certain" {
             problems.push(format!(
                 "pod {}/{}: predicted {action}; really {:?}",
                 pod.namespace, pod.name, pod.fate
             ));
         }
-        let (real, predicted) = (
-            real.entry(&pod.workload).or_default(),
-            predicted.entry(&pod.workload).or_default(),
-        );
+        let (real, predicted) = (real.entry(&pod.workload).or_default(), predicted.entry(&pod.workload).or_default());
         *(if pod.fate == Fate::Gone {
             &mut real.gone
         } else {
@@ -220,10 +154,7 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
             &mut predicted.remaining
         }) += 1;
         if ["evict", "delete"].contains(&action) || pod.fate != Fate::Kept {
-            replacements
-                .entry(&pod.workload)
-                .or_default()
-                .push(&entry["replacement"]);
+            replacements.entry(&pod.workload).or_default().push(&entry["replacement"]);
         }
     }
     for entry in items(&document["evictions"]) {
@@ -241,24 +172,13 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
     if followed {
         for (workload, predicted) in &predicted {
             if real.get(workload) != Some(predicted) {
-                problems.push(format!(
-                    "{workload}: predicted {predicted:?}; really {:?}",
-                    real.get(workload)
-                ));
+                problems.push(format!("{workload}: predicted {predicted:?}; really {:?}", real.get(workload)));
             }
         }
         let none = Replacements::default();
         // Only built-in controllers run here: nothing replaces the pods of a custom kind.
-        for (workload, predicted) in replacements
-            .iter()
-            .filter(|(workload, _)| builtin(workload))
-        {
-            replaced(
-                workload,
-                predicted,
-                reality.replacements.get(*workload).unwrap_or(&none),
-                problems,
-            );
+        for (workload, predicted) in replacements.iter().filter(|(workload, _)| builtin(workload)) {
+            replaced(workload, predicted, reality.replacements.get(*workload).unwrap_or(&none), problems);
         }
     }
 }
@@ -273,34 +193,17 @@ fn builtin(workload: &str) -> bool {
         "DaemonSet",
         "Job",
     ];
-    kinds
-        .iter()
-        .any(|kind| workload.split('/').next() == Some(kind))
+    kinds.iter().any(|kind| workload.split('/').next() == Some(kind))
 }
 
 /// From harmless to worst; a possible replacement covers itself and everything before it.
-const REPLACEMENTS: [&str; 6] = [
-    "none",
-    "lands",
-    "gated",
-    "pending",
-    "not-created",
-    "crash-loops",
-];
+const REPLACEMENTS: [&str; 6] = ["none", "lands", "gated", "pending", "not-created", "crash-loops"];
 
 fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems: &mut Vec<String>) {
-    if predicted
-        .iter()
-        .any(|replacement| replacement["outcome"] == "unknown")
-    {
+    if predicted.iter().any(|replacement| replacement["outcome"] == "unknown") {
         return;
     }
-    let count = |outcome: &str| {
-        predicted
-            .iter()
-            .filter(|replacement| replacement["outcome"] == outcome)
-            .count()
-    };
+    let count = |outcome: &str| predicted.iter().filter(|replacement| replacement["outcome"] == outcome).count();
     let running = real.landed.len() + real.never_ready.len();
     let really = [
         ("lands", running),
@@ -309,9 +212,9 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems:
         ("not-created", real.not_created),
         ("crash-loops", real.crash_looping.len()),
     ];
-    let certain = predicted.iter().all(|replacement| {
-        replacement["outcome"] == "none" || replacement["certainty"] == "certain"
-    });
+    let certain = predicted
+        .iter()
+        .all(|replacement| replacement["outcome"] == "none" || replacement["certainty"] == "certain");
     for (outcome, seen) in really {
         let rank = |name: &str| REPLACEMENTS.iter().position(|known| *known == name);
         let worse: usize = REPLACEMENTS
@@ -319,17 +222,11 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems:
             .filter(|other| rank(other) >= rank(outcome))
             .map(|other| count(other))
             .sum();
-        let agrees = if certain {
-            seen == count(outcome)
-        } else {
-            seen <= worse
-        };
+        let agrees = if certain { seen == count(outcome) } else { seen <= worse };
         if !agrees {
             let outcomes: Vec<_> = predicted
                 .iter()
-                .map(|replacement| {
-                    format!("{} {}", replacement["outcome"], replacement["certainty"])
-                })
+                .map(|replacement| format!("{} {}", replacement["outcome"], replacement["certainty"]))
                 .collect();
             problems.push(format!(
                 "{workload}: replacements predicted {outcomes:?}; really {real:?} ({outcome})"
@@ -341,16 +238,9 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems:
         .flat_map(|replacement| items(&replacement["nodes"]))
         .filter_map(Value::as_str)
         .collect();
-    for node in real
-        .landed
-        .iter()
-        .chain(&real.never_ready)
-        .chain(&real.crash_looping)
-    {
+    for node in real.landed.iter().chain(&real.never_ready).chain(&real.crash_looping) {
         if !nodes.contains(node.as_str()) {
-            problems.push(format!(
-                "{workload}: replacements predicted on {nodes:?}; really on {node}"
-            ));
+            problems.push(format!("{workload}: replacements predicted on {nodes:?}; really on {node}"));
         }
     }
 }
@@ -367,19 +257,13 @@ fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
                 probe.what, probe.name
             ));
         }
-        if probe.refused()
-            && !probe.before
-            && !predicted.iter().any(|entry| !until(entry, "already"))
-        {
+        if probe.refused() && !probe.before && !predicted.iter().any(|entry| !until(entry, "already")) {
             problems.push(format!(
                 "{} {}: really refused for {:.1} s; predicted {predicted:?}",
                 probe.what, probe.name, probe.refused_seconds
             ));
         }
-        for entry in predicted
-            .iter()
-            .filter(|entry| entry["certainty"] == "certain")
-        {
+        for entry in predicted.iter().filter(|entry| entry["certainty"] == "certain") {
             let brief = until(entry, "replacement-ready");
             if !probe.refused() && !brief {
                 problems.push(format!(
@@ -408,12 +292,7 @@ fn false_safe(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             .probes
             .iter()
             .filter(|probe| probe.refused() && !probe.before)
-            .map(|probe| {
-                format!(
-                    "{} was refused for {:.1} s",
-                    probe.name, probe.refused_seconds
-                )
-            }),
+            .map(|probe| format!("{} was refused for {:.1} s", probe.name, probe.refused_seconds)),
     );
     for (workload, new) in &reality.replacements {
         if !new.crash_looping.is_empty() || new.not_created > 0 {

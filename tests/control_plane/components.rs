@@ -5,13 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-const PROGRAMS: [&str; 5] = [
-    "server",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubectl",
-];
+const PROGRAMS: [&str; 5] = ["server", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"];
 const VERSION: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
 
 /// The folder with etcd (`server`), the three components and kubectl; builds them first if they are not there.
@@ -24,25 +18,18 @@ fn build() -> Result<PathBuf, String> {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/components");
     let cache = cache_root()?.join("kubectl-gpustack_ha/control-plane");
     let finished = cache.join(key(&module)?);
-    fs::create_dir_all(&cache)
-        .map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
+    fs::create_dir_all(&cache).map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
     // Held until this function returns: a second run waits here instead of building the same.
-    let lock = File::create(cache.join("lock"))
-        .map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
-    lock.lock()
-        .map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
-    if PROGRAMS
-        .iter()
-        .all(|program| finished.join(program).is_file())
-    {
+    let lock = File::create(cache.join("lock")).map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
+    lock.lock().map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
+    if PROGRAMS.iter().all(|program| finished.join(program).is_file()) {
         return Ok(finished);
     }
     eprintln!(
         "building etcd, the control plane and kubectl once into {} (5 to 10 minutes)",
         finished.display()
     );
-    let partial = tempfile::tempdir_in(&cache)
-        .map_err(|error| format!("cannot build in {}: {error}", cache.display()))?;
+    let partial = tempfile::tempdir_in(&cache).map_err(|error| format!("cannot build in {}: {error}", cache.display()))?;
     let output = Command::new("go")
         .args(["install", "-trimpath", "-ldflags", VERSION, "tool"])
         .current_dir(&module)
@@ -58,8 +45,7 @@ fn build() -> Result<PathBuf, String> {
         ));
     }
     let _ = fs::remove_dir_all(&finished);
-    fs::rename(partial.keep(), &finished)
-        .map_err(|error| format!("cannot move the build to {}: {error}", finished.display()))?;
+    fs::rename(partial.keep(), &finished).map_err(|error| format!("cannot move the build to {}: {error}", finished.display()))?;
     Ok(finished)
 }
 
@@ -67,9 +53,7 @@ fn cache_root() -> Result<PathBuf, String> {
     std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .ok_or_else(|| {
-            "set HOME or XDG_CACHE_HOME: the built components are kept below it".to_owned()
-        })
+        .ok_or_else(|| "set HOME or XDG_CACHE_HOME: the built components are kept below it".to_owned())
 }
 
 /// The first 16 hexadecimal digits of SHA-256 over `go.mod` and `go.sum`.
@@ -77,18 +61,11 @@ fn key(module: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     for file in ["go.mod", "go.sum"] {
         let path = module.join(file);
-        bytes.extend(
-            fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?,
-        );
+        bytes.extend(fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?);
     }
     let suite = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256
         .tls13()
         .ok_or("no SHA-256")?;
     let digest = suite.common.hash_provider.hash(&bytes);
-    Ok(digest
-        .as_ref()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }

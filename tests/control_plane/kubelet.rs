@@ -55,11 +55,7 @@ impl Kubelets {
                 }
             }
         });
-        Self {
-            stop,
-            silent,
-            thread,
-        }
+        Self { stop, silent, thread }
     }
 
     /// The kubelet of `node` answers no more: no heartbeat, no confirmed deletion; its Ready condition becomes Unknown.
@@ -84,9 +80,7 @@ pub fn node_address(index: u8) -> IpAddr {
 
 /// Seconds, as the API writes times.
 pub fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 struct Player {
@@ -124,17 +118,10 @@ impl Player {
             if self.silent.lock().expect("nodes").contains(name) {
                 continue;
             }
-            let time = jiff::Timestamp::now()
-                .strftime("%Y-%m-%dT%H:%M:%S.%6fZ")
-                .to_string();
+            let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
             let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-            let spec =
-                json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time});
-            if self
-                .api
-                .merge(&format!("{leases}/{name}"), &json!({"spec": spec}))
-                .is_err()
-            {
+            let spec = json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time});
+            if self.api.merge(&format!("{leases}/{name}"), &json!({"spec": spec})).is_err() {
                 let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec});
                 let _ = self.api.post(leases, &lease);
             }
@@ -192,9 +179,9 @@ impl Player {
         }
         let status = |stage, taken: &[u16]| status(pod, stage, known.address, node_address, taken);
         if pod["metadata"]["deletionTimestamp"].is_string() {
-            let ending = *known.ending.get_or_insert_with(|| {
-                Instant::now() + seconds(pod, "stop-delay").unwrap_or(Duration::from_millis(500))
-            });
+            let ending = *known
+                .ending
+                .get_or_insert_with(|| Instant::now() + seconds(pod, "stop-delay").unwrap_or(Duration::from_millis(500)));
             if Instant::now() < ending {
                 return;
             }
@@ -217,15 +204,11 @@ impl Player {
         let age = known.started.elapsed();
         let (mut stage, mut taken) = (known.stage, Vec::new());
         if stage != Stage::Ready && known.next_try <= Instant::now() {
-            taken = self
-                .sockets
-                .open(uid, known.address, ports(pod).keys().copied());
+            taken = self.sockets.open(uid, known.address, ports(pod).keys().copied());
             stage = if !taken.is_empty() || flag(pod, "crash") {
                 known.next_try = Instant::now() + Duration::from_secs(1);
                 Stage::Crashing
-            } else if age < seconds(pod, "start-delay").unwrap_or(Duration::from_millis(300))
-                || flag(pod, "never-ready")
-            {
+            } else if age < seconds(pod, "start-delay").unwrap_or(Duration::from_millis(300)) || flag(pod, "never-ready") {
                 Stage::Starting
             } else {
                 Stage::Ready
@@ -267,16 +250,9 @@ impl Player {
                 .is_some_and(|end| end <= Instant::now())
         };
         for pod in pods.iter().filter(ended) {
-            let held: Vec<&Value> = pod["metadata"]["finalizers"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .collect();
+            let held: Vec<&Value> = pod["metadata"]["finalizers"].as_array().into_iter().flatten().collect();
             if held.iter().any(|finalizer| **finalizer == KUEUE_FINALIZER) {
-                let left: Vec<_> = held
-                    .into_iter()
-                    .filter(|finalizer| **finalizer != KUEUE_FINALIZER)
-                    .collect();
+                let left: Vec<_> = held.into_iter().filter(|finalizer| **finalizer != KUEUE_FINALIZER).collect();
                 // Refused while nobody answers Kueue's webhook; tried again next time.
                 let _ = self.api.merge(
                     &path(pod),
@@ -288,17 +264,11 @@ impl Player {
 }
 
 fn path(pod: &Value) -> String {
-    format!(
-        "/api/v1/namespaces/{}/pods/{}",
-        namespace(pod),
-        text(pod, "/metadata/name")
-    )
+    format!("/api/v1/namespaces/{}/pods/{}", namespace(pod), text(pod, "/metadata/name"))
 }
 
 fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a str> {
-    pod["metadata"]["annotations"]
-        .get(format!("test.gpustack-ha/{name}"))?
-        .as_str()
+    pod["metadata"]["annotations"].get(format!("test.gpustack-ha/{name}"))?.as_str()
 }
 
 fn flag(pod: &Value, name: &str) -> bool {
@@ -306,8 +276,7 @@ fn flag(pod: &Value, name: &str) -> bool {
 }
 
 fn seconds(pod: &Value, name: &str) -> Option<Duration> {
-    annotation(pod, name)
-        .map(|value| Duration::from_secs_f64(value.parse().expect("seconds in an annotation")))
+    annotation(pod, name).map(|value| Duration::from_secs_f64(value.parse().expect("seconds in an annotation")))
 }
 
 /// The containers that run side by side: the ordinary ones and the init containers that restart.
@@ -317,11 +286,7 @@ fn running(pod: &Value) -> impl Iterator<Item = &Value> {
         .into_iter()
         .flatten()
         .filter(|container| container["restartPolicy"] == "Always");
-    pod["spec"]["containers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .chain(sidecars)
+    pod["spec"]["containers"].as_array().into_iter().flatten().chain(sidecars)
 }
 
 /// The TCP ports that a pod's processes listen on, each with the container that does: those named by arguments, declared, or probed.
@@ -337,10 +302,7 @@ fn ports(pod: &Value) -> BTreeMap<u16, &str> {
             .collect()
     };
     for container in running(pod) {
-        for argument in strings(&container["args"])
-            .into_iter()
-            .chain(strings(&container["command"]))
-        {
+        for argument in strings(&container["args"]).into_iter().chain(strings(&container["command"])) {
             if let Some(port) = listening(&argument) {
                 ports.entry(port).or_insert(text(container, "/name"));
             }
@@ -353,15 +315,13 @@ fn ports(pod: &Value) -> BTreeMap<u16, &str> {
             .flatten()
             .filter(|port| port["protocol"] != "UDP")
             .map(|port| &port["containerPort"]);
-        let probed = ["livenessProbe", "readinessProbe", "startupProbe"]
-            .into_iter()
-            .flat_map(|probe| {
-                [
-                    &container[probe]["httpGet"]["port"],
-                    &container[probe]["tcpSocket"]["port"],
-                    &container[probe]["grpc"]["port"],
-                ]
-            });
+        let probed = ["livenessProbe", "readinessProbe", "startupProbe"].into_iter().flat_map(|probe| {
+            [
+                &container[probe]["httpGet"]["port"],
+                &container[probe]["tcpSocket"]["port"],
+                &container[probe]["grpc"]["port"],
+            ]
+        });
         for port in declared.chain(probed).filter_map(Value::as_u64) {
             ports
                 .entry(u16::try_from(port).expect("a port"))
@@ -374,8 +334,7 @@ fn ports(pod: &Value) -> BTreeMap<u16, &str> {
 /// The port in an argument like `--http-endpoint=localhost:29652` or `--metrics-bind-address=:8080`.
 fn listening(argument: &str) -> Option<u16> {
     let (host, port) = argument.split_once('=')?.1.rsplit_once(':')?;
-    matches!(host, "" | "localhost" | "127.0.0.1" | "0.0.0.0" | "[::]")
-        .then(|| port.parse().ok())?
+    matches!(host, "" | "localhost" | "127.0.0.1" | "0.0.0.0" | "[::]").then(|| port.parse().ok())?
 }
 
 fn status(pod: &Value, stage: Stage, address: IpAddr, host: IpAddr, taken: &[u16]) -> Value {
@@ -393,30 +352,42 @@ fn status(pod: &Value, stage: Stage, address: IpAddr, host: IpAddr, taken: &[u16
         .collect();
     let time = now();
     let containers: Vec<Value> = running(pod)
-        .filter(|container| pod["spec"]["containers"].as_array().into_iter().flatten().any(|other| other["name"] == container["name"]))
+        .filter(|container| {
+            pod["spec"]["containers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|other| other["name"] == container["name"])
+        })
         .map(|container| {
             let crashing = stage == Stage::Crashing && (flag(pod, "crash") || colliding.contains(text(container, "/name")));
             let exit = i32::from(failed) * 143;
             let state = match stage {
                 _ if crashing => json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}),
-                Stage::Done => json!({"terminated": {"exitCode": exit, "reason": if failed { "Error" } else { "Completed" }, "finishedAt": time}}),
+                Stage::Done => {
+                    json!({"terminated": {"exitCode": exit, "reason": if failed { "Error" } else { "Completed" }, "finishedAt": time}})
+                }
                 _ => json!({"running": {"startedAt": time}}),
             };
-            let last = if crashing { json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "bind: address already in use"}}) } else { json!({}) };
+            let last = if crashing {
+                json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "bind: address already in use"}})
+            } else {
+                json!({})
+            };
             json!({"name": container["name"], "image": container["image"], "imageID": "", "ready": stage == Stage::Ready,
                 "started": !crashing && stage != Stage::Done, "restartCount": i32::from(crashing) * 3, "state": state, "lastState": last})
         })
         .collect();
-    let ready = if stage == Stage::Ready {
-        "True"
-    } else {
-        "False"
-    };
+    let ready = if stage == Stage::Ready { "True" } else { "False" };
     let reason = (stage != Stage::Ready).then_some("ContainersNotReady");
-    let conditions: Vec<Value> = [("Initialized", "True", None), ("Ready", ready, reason), ("ContainersReady", ready, reason)]
-        .into_iter()
-        .map(|(kind, status, reason)| json!({"type": kind, "status": status, "reason": reason, "lastTransitionTime": time}))
-        .collect();
+    let conditions: Vec<Value> = [
+        ("Initialized", "True", None),
+        ("Ready", ready, reason),
+        ("ContainersReady", ready, reason),
+    ]
+    .into_iter()
+    .map(|(kind, status, reason)| json!({"type": kind, "status": status, "reason": reason, "lastTransitionTime": time}))
+    .collect();
     let phase = match stage {
         Stage::Done if failed => "Failed",
         Stage::Done => "Succeeded",

@@ -13,11 +13,7 @@ use crate::quiet;
 use crate::state::{Drain, Node, State, Step};
 
 /// Kinds that only make sense once the pods behind them are ready.
-const LATE: [&str; 3] = [
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-    "APIService",
-];
+const LATE: [&str; 3] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService"];
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Creates everything, binds what the state places, lets the scheduler do the rest, and waits until nothing moves.
@@ -43,10 +39,7 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
         .difference(&stated)
         .filter(|name| !["default", "kube-system", "kube-public"].contains(name))
     {
-        create(
-            api,
-            &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
-        );
+        create(api, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
     }
     for account in accounts(&state.objects[..state.included]) {
         create(api, &account);
@@ -79,12 +72,7 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
         create(api, &trusting(cluster, object.clone()));
     }
     let silent: Vec<&Node> = state.nodes.iter().filter(|node| node.not_ready).collect();
-    if !silent.is_empty()
-        || state
-            .objects
-            .iter()
-            .any(|object| object["kind"] == "APIService")
-    {
+    if !silent.is_empty() || state.objects.iter().any(|object| object["kind"] == "APIService") {
         let available = || {
             api.list("/apis/apiregistration.k8s.io/v1/apiservices")
                 .iter()
@@ -95,12 +83,7 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
 }
 
 /// Silences nodes, does every step but the last, and returns that last one, the drain to predict.
-pub fn run_steps<'a>(
-    state: &'a State,
-    api: &Api,
-    cluster: &Cluster,
-    kubelets: &Kubelets,
-) -> &'a Drain {
+pub fn run_steps<'a>(state: &'a State, api: &Api, cluster: &Cluster, kubelets: &Kubelets) -> &'a Drain {
     for node in state.nodes.iter().filter(|node| node.not_ready) {
         kubelets.silence(api, &node.name);
     }
@@ -142,31 +125,18 @@ fn commands(step: &Step) -> Vec<Vec<String>> {
             .chain(rest.iter().cloned())
             .collect()
     };
-    let plain = |verb: &str, nodes: &[String]| {
-        [verb.to_owned()]
-            .into_iter()
-            .chain(nodes.iter().cloned())
-            .collect::<Vec<_>>()
-    };
+    let plain = |verb: &str, nodes: &[String]| [verb.to_owned()].into_iter().chain(nodes.iter().cloned()).collect::<Vec<_>>();
     match step {
         Step::Cordon(nodes) => vec![plain("cordon", nodes)],
         Step::Uncordon(nodes) => vec![plain("uncordon", nodes)],
-        Step::Delete(keys) => keys
-            .iter()
-            .map(|key| on(&["delete", "--wait=false"], key, &[]))
-            .collect(),
+        Step::Delete(keys) => keys.iter().map(|key| on(&["delete", "--wait=false"], key, &[])).collect(),
         Step::Scale(counts) => counts
             .iter()
             .map(|(key, count)| on(&["scale"], key, &[format!("--replicas={count}")]))
             .collect(),
-        Step::Restart(keys) => keys
-            .iter()
-            .map(|key| on(&["rollout", "restart"], key, &[]))
-            .collect(),
+        Step::Restart(keys) => keys.iter().map(|key| on(&["rollout", "restart"], key, &[])).collect(),
         Step::DrainBefore(drain) => {
-            let arguments = plain("drain", &drain.nodes)
-                .into_iter()
-                .chain(drain.flags.iter().cloned());
+            let arguments = plain("drain", &drain.nodes).into_iter().chain(drain.flags.iter().cloned());
             vec![arguments.chain(["--timeout=15s".to_owned()]).collect()]
         }
         Step::Apply(_) | Step::Drain(_) => Vec::new(),
@@ -179,22 +149,9 @@ fn node_object(node: &Node, index: u8) -> Value {
         ("kubernetes.io/os", "linux"),
         ("kubernetes.io/arch", "amd64"),
     ]);
-    labels.extend(
-        node.labels
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str())),
-    );
-    let mut room = BTreeMap::from([
-        ("cpu", "16"),
-        ("memory", "64Gi"),
-        ("pods", "110"),
-        ("ephemeral-storage", "100Gi"),
-    ]);
-    room.extend(
-        node.allocatable
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str())),
-    );
+    labels.extend(node.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    let mut room = BTreeMap::from([("cpu", "16"), ("memory", "64Gi"), ("pods", "110"), ("ephemeral-storage", "100Gi")]);
+    room.extend(node.allocatable.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "Kubelet", "message": "", "lastTransitionTime": kubelet::now(), "lastHeartbeatTime": kubelet::now()});
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name, "labels": labels}, "spec": {"taints": node.taints},
         "status": {"capacity": room, "allocatable": room,
@@ -207,11 +164,7 @@ fn node_object(node: &Node, index: u8) -> Value {
 /// Fills in the uids of owners: the real one if the owner is there, else one of nobody.
 fn owned(api: &Api, mut object: Value) -> Value {
     let space = namespace(&object).to_owned();
-    for owner in object["metadata"]["ownerReferences"]
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-    {
+    for owner in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
         if owner["uid"].is_string() {
             continue;
         }
@@ -249,15 +202,11 @@ fn trusting(cluster: &Cluster, mut object: Value) -> Value {
 fn accounts(objects: &[Value]) -> Vec<Value> {
     let named: BTreeSet<(&str, &str)> = objects
         .iter()
-        .map(|object| {
-            (
-                namespace(object),
-                text(object, "/spec/template/spec/serviceAccountName"),
-            )
-        })
+        .map(|object| (namespace(object), text(object, "/spec/template/spec/serviceAccountName")))
         .filter(|(_, name)| !name.is_empty())
         .collect();
-    let account = |(namespace, name)| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}});
+    let account =
+        |(namespace, name)| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}});
     let held: BTreeSet<String> = objects.iter().map(observed::key).collect();
     named
         .into_iter()
@@ -270,9 +219,7 @@ fn accounts(objects: &[Value]) -> Vec<Value> {
 fn bare(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|field, value| {
-                !(field == "mountPropagation" || (field == "env" && value.is_array()))
-            });
+            fields.retain(|field, value| !(field == "mountPropagation" || (field == "env" && value.is_array())));
             fields.values_mut().for_each(bare);
         }
         Value::Array(items) => items.iter_mut().for_each(bare),
@@ -284,17 +231,11 @@ fn bare(value: &mut Value) {
 fn create(api: &Api, object: &Value) {
     let start = Instant::now();
     loop {
-        let refusal = match api
-            .collection(object)
-            .and_then(|path| api.post(&path, object))
-        {
+        let refusal = match api.collection(object).and_then(|path| api.post(&path, object)) {
             Ok(_) => return,
             Err(refusal) => refusal,
         };
-        let passing = refusal.code == 404
-            || refusal.code == 0
-            || refusal.code >= 500
-            || refusal.message.contains("serviceaccount");
+        let passing = refusal.code == 404 || refusal.code == 0 || refusal.code >= 500 || refusal.message.contains("serviceaccount");
         assert!(
             passing && start.elapsed() < Duration::from_secs(20),
             "{} is refused: {} {}",
@@ -311,12 +252,7 @@ fn place(state: &State, api: &Api) {
     let mut left: BTreeMap<&str, Vec<&str>> = state
         .place
         .iter()
-        .map(|(key, nodes)| {
-            (
-                key.as_str(),
-                nodes.iter().rev().map(String::as_str).collect(),
-            )
-        })
+        .map(|(key, nodes)| (key.as_str(), nodes.iter().rev().map(String::as_str).collect()))
         .collect();
     let start = Instant::now();
     while left.values().any(|nodes| !nodes.is_empty()) {
@@ -324,10 +260,7 @@ fn place(state: &State, api: &Api) {
         let sets = api.list("/apis/apps/v1/replicasets");
         let mut pods = api.list("/api/v1/pods");
         pods.sort_by_key(|pod| text(pod, "/metadata/name").to_owned());
-        for pod in pods
-            .iter()
-            .filter(|pod| text(pod, "/spec/nodeName").is_empty())
-        {
+        for pod in pods.iter().filter(|pod| text(pod, "/spec/nodeName").is_empty()) {
             let Some(nodes) = left.get_mut(observed::owner(pod, &sets).as_str()) else {
                 continue;
             };
@@ -336,10 +269,7 @@ fn place(state: &State, api: &Api) {
             let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": node}});
             // Read from a cache, the pod may be bound already: then the node is still to be used.
             if api
-                .post(
-                    &format!("/api/v1/namespaces/{}/pods/{name}/binding", namespace(pod)),
-                    &binding,
-                )
+                .post(&format!("/api/v1/namespaces/{}/pods/{name}/binding", namespace(pod)), &binding)
                 .is_err()
             {
                 nodes.push(node);

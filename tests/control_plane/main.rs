@@ -42,11 +42,7 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     arguments.test_threads.get_or_insert((2 * cores).min(8));
     let states = state_files().into_iter().map(|file| {
-        let name = file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Trial::test(name, move || trial(&file))
     });
     let trials = selftest::trials().into_iter().chain(states).collect();
@@ -58,10 +54,7 @@ fn state_files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)
         .expect("the folder of states")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "yaml")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
         .collect();
     files.sort();
     files
@@ -74,11 +67,7 @@ fn trial(file: &Path) -> Result<(), Failed> {
     if observe_only() || std::env::var_os("VERBOSE").is_some() {
         println!("{output}");
     }
-    if passed {
-        Ok(())
-    } else {
-        Err(Failed::from(output))
-    }
+    if passed { Ok(()) } else { Err(Failed::from(output)) }
 }
 
 /// Whether the preflight is left out and only what really happens is printed and checked.
@@ -91,11 +80,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let clock = std::time::Instant::now();
     let say = |what: &str| println!("{:6.1}s {what}", clock.elapsed().as_secs_f64());
     let state = state::State::read(file);
-    println!(
-        "{}: {}",
-        file.file_stem().unwrap_or_default().to_string_lossy(),
-        state.title
-    );
+    println!("{}: {}", file.file_stem().unwrap_or_default().to_string_lossy(), state.title);
     let mut cluster = cluster::Cluster::start(components);
     say("control plane ready");
     let api = api::Api::new(&cluster.kubeconfig);
@@ -109,10 +94,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
     let reality = reality::observe(&cluster, &api, &state, drain);
     say("drained and settled");
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&reality).expect("reality as JSON")
-    );
+    println!("{}", serde_json::to_string_pretty(&reality).expect("reality as JSON"));
 
     let mut problems = compare::happened(&state.expect, &reality);
     if let Some(predicted) = &predicted {
@@ -121,10 +103,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
                 problems.extend(compare::expected(&state.expect, document));
                 problems.extend(compare::compare(document, &reality));
                 if !problems.is_empty() {
-                    println!(
-                        "{}",
-                        serde_json::to_string_pretty(document).expect("a document")
-                    );
+                    println!("{}", serde_json::to_string_pretty(document).expect("a document"));
                 }
             }
             Err(problem) => problems.push(problem.clone()),

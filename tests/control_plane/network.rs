@@ -19,20 +19,10 @@ pub fn run_isolated(environment: &[(&str, &Path)]) -> Result<(bool, String), Str
     // Neither an interrupted test run nor a killed one leaves a cluster behind.
     let mut command = Command::new("setpriv");
     command
-        .args([
-            "--pdeathsig",
-            "KILL",
-            "--",
-            "unshare",
-            "--user",
-            "--map-root-user",
-            "--net",
-        ])
+        .args(["--pdeathsig", "KILL", "--", "unshare", "--user", "--map-root-user", "--net"])
         .args(["--pid", "--fork", "--kill-child=KILL", "--"])
         .arg(program);
-    command
-        .envs(environment.iter().copied())
-        .env("TMPDIR", scratch.path());
+    command.envs(environment.iter().copied()).env("TMPDIR", scratch.path());
     for proxy in [
         "HTTP_PROXY",
         "HTTPS_PROXY",

@@ -111,36 +111,19 @@ impl Reality {
 
 /// `Kind/namespace/name` of an object that states its kind.
 pub fn key(object: &Value) -> String {
-    let field = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    format!(
-        "{}/{}/{}",
-        field("/kind"),
-        field("/metadata/namespace"),
-        field("/metadata/name")
-    )
+    let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    format!("{}/{}/{}", field("/kind"), field("/metadata/namespace"), field("/metadata/name"))
 }
 
 /// The workload of a pod: its controller, a Deployment instead of the Deployment's ReplicaSet, or the pod itself.
 pub fn owner(pod: &Value, replica_sets: &[Value]) -> String {
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
     let Some((kind, name)) = controller(pod) else {
-        return format!(
-            "Pod/{namespace}/{}",
-            pod["metadata"]["name"].as_str().unwrap_or_default()
-        );
+        return format!("Pod/{namespace}/{}", pod["metadata"]["name"].as_str().unwrap_or_default());
     };
     let above = replica_sets
         .iter()
-        .find(|set| {
-            kind == "ReplicaSet"
-                && set["metadata"]["name"] == name
-                && set["metadata"]["namespace"] == namespace
-        })
+        .find(|set| kind == "ReplicaSet" && set["metadata"]["name"] == name && set["metadata"]["namespace"] == namespace)
         .and_then(controller);
     let (kind, name) = above.unwrap_or((kind, name));
     format!("{kind}/{namespace}/{name}")
@@ -148,8 +131,6 @@ pub fn owner(pod: &Value, replica_sets: &[Value]) -> String {
 
 fn controller(object: &Value) -> Option<(&str, &str)> {
     let references = object["metadata"]["ownerReferences"].as_array()?;
-    let controller = references
-        .iter()
-        .find(|reference| reference["controller"] == true)?;
+    let controller = references.iter().find(|reference| reference["controller"] == true)?;
     Some((controller["kind"].as_str()?, controller["name"].as_str()?))
 }

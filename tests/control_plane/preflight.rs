@@ -26,10 +26,7 @@ pub fn run(cluster: &Cluster, drain: &Drain, captured: &Path) -> Result<Value, S
     if left == right {
         Ok(live)
     } else {
-        Err(format!(
-            "the live and the file form differ:\n{}",
-            differing.join("\n")
-        ))
+        Err(format!("the live and the file form differ:\n{}", differing.join("\n")))
     }
 }
 
@@ -53,18 +50,13 @@ fn preflight(cluster: &Cluster, drain: &Drain) -> Command {
 }
 
 fn document(command: &mut Command) -> Result<Value, String> {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command
+    let Output { status, stdout, stderr } = command
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{command:?}: {error}"))?;
     let errors = String::from_utf8_lossy(&stderr);
-    let document: Value = serde_json::from_slice(&stdout).map_err(|error| {
-        format!("{command:?} printed no document ({error}), {status}\n{errors}")
-    })?;
+    let document: Value =
+        serde_json::from_slice(&stdout).map_err(|error| format!("{command:?} printed no document ({error}), {status}\n{errors}"))?;
     let expected = match document["verdict"].as_str() {
         Some("safe") => 0,
         Some("at-risk" | "unsafe") => 1,
@@ -73,19 +65,14 @@ fn document(command: &mut Command) -> Result<Value, String> {
     if status.code() == Some(expected) {
         Ok(document)
     } else {
-        Err(format!(
-            "verdict {} but {status}\n{errors}",
-            document["verdict"]
-        ))
+        Err(format!("verdict {} but {status}\n{errors}", document["verdict"]))
     }
 }
 
 fn without_source(document: &Value) -> Value {
     let mut document = document.clone();
     if let Some(fields) = document.as_object_mut() {
-        SOURCE_FIELDS
-            .iter()
-            .for_each(|field| drop(fields.remove(*field)));
+        SOURCE_FIELDS.iter().for_each(|field| drop(fields.remove(*field)));
     }
     document
 }

@@ -23,13 +23,7 @@ pub fn fingerprint(api: &Api) -> Vec<String> {
     let mut objects: Vec<String> = WATCHED
         .iter()
         .flat_map(|path| api.list(path))
-        .map(|object| {
-            format!(
-                "{}@{}",
-                text(&object, "/metadata/uid"),
-                text(&object, "/metadata/resourceVersion")
-            )
-        })
+        .map(|object| format!("{}@{}", text(&object, "/metadata/uid"), text(&object, "/metadata/resourceVersion")))
         .collect();
     objects.sort();
     objects
@@ -44,8 +38,7 @@ pub fn settle(api: &Api, patience: Duration, deadline: Duration, done: impl Fn()
         let seen = fingerprint(api);
         if seen != last {
             (last, since) = (seen, Instant::now());
-        } else if since.elapsed() > patience || (since.elapsed() > Duration::from_secs(2) && done())
-        {
+        } else if since.elapsed() > patience || (since.elapsed() > Duration::from_secs(2) && done()) {
             return;
         }
     }
@@ -53,10 +46,7 @@ pub fn settle(api: &Api, patience: Duration, deadline: Duration, done: impl Fn()
 
 /// The owners that have fewer pods than they want, by how many.
 pub fn missing(api: &Api) -> Vec<(String, usize)> {
-    let (pods, sets) = (
-        api.list("/api/v1/pods"),
-        api.list("/apis/apps/v1/replicasets"),
-    );
+    let (pods, sets) = (api.list("/api/v1/pods"), api.list("/apis/apps/v1/replicasets"));
     let mut missing = Vec::new();
     for (kind, path) in [
         ("Deployment", "/apis/apps/v1/deployments"),
@@ -71,10 +61,7 @@ pub fn missing(api: &Api) -> Vec<(String, usize)> {
                 continue;
             }
             let key = observed::key(&owner);
-            let active = pods
-                .iter()
-                .filter(|pod| active(pod) && observed::owner(pod, &sets) == key)
-                .count();
+            let active = pods.iter().filter(|pod| active(pod) && observed::owner(pod, &sets) == key).count();
             let wanted = usize::try_from(wanted(&owner)).unwrap_or_default();
             if wanted > active {
                 missing.push((key, wanted - active));
@@ -93,12 +80,7 @@ fn wanted(owner: &Value) -> u64 {
         .as_array()
         .into_iter()
         .flatten()
-        .any(|condition| {
-            ["Complete", "Failed"]
-                .iter()
-                .any(|kind| condition["type"] == *kind)
-                && condition["status"] == "True"
-        });
+        .any(|condition| ["Complete", "Failed"].iter().any(|kind| condition["type"] == *kind) && condition["status"] == "True");
     let left = number("/spec/completions")
         .unwrap_or(1)
         .saturating_sub(number("/status/succeeded").unwrap_or(0));
@@ -111,6 +93,5 @@ fn wanted(owner: &Value) -> u64 {
 
 /// Neither ended nor being deleted.
 pub fn active(pod: &Value) -> bool {
-    !pod["metadata"]["deletionTimestamp"].is_string()
-        && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+    !pod["metadata"]["deletionTimestamp"].is_string() && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }

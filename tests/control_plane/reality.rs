@@ -46,12 +46,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
     let sets_after = api.list("/apis/apps/v1/replicasets");
     let pods = before
         .iter()
-        .filter(|pod| {
-            drain
-                .nodes
-                .iter()
-                .any(|node| text(pod, "/spec/nodeName") == node)
-        })
+        .filter(|pod| drain.nodes.iter().any(|node| text(pod, "/spec/nodeName") == node))
         .map(|pod| PodReality {
             namespace: namespace(pod).to_owned(),
             name: text(pod, "/metadata/name").to_owned(),
@@ -68,10 +63,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         per_node,
         pods,
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
-        probes: probes
-            .into_iter()
-            .map(|probe| probe.join().expect("a probe"))
-            .collect(),
+        probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         kubectl: once_each(&words),
     }
 }
@@ -112,10 +104,7 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {
-    match after
-        .iter()
-        .find(|other| other["metadata"]["uid"] == pod["metadata"]["uid"])
-    {
+    match after.iter().find(|other| other["metadata"]["uid"] == pod["metadata"]["uid"]) {
         None => Fate::Gone,
         Some(other) if other["metadata"]["deletionTimestamp"].is_string() => Fate::Terminating,
         Some(_) => Fate::Kept,
@@ -135,11 +124,7 @@ fn per_node(drain: &Drain, ended: bool, words: &str) -> Vec<NodeReality> {
             let outcome = if words.contains(&format!("node/{node} drained")) {
                 "finishes"
             } else if let Some(failure) = failure {
-                if failure.contains("cannot delete") {
-                    "refused"
-                } else {
-                    "fails"
-                }
+                if failure.contains("cannot delete") { "refused" } else { "fails" }
             } else if std::mem::take(&mut hanging) {
                 "hangs"
             } else if ended {
@@ -169,10 +154,7 @@ fn replacements(
     sets: &[Value],
     missing_before: &BTreeMap<String, usize>,
 ) -> BTreeMap<String, Replacements> {
-    let old: BTreeSet<&str> = before
-        .iter()
-        .map(|pod| text(pod, "/metadata/uid"))
-        .collect();
+    let old: BTreeSet<&str> = before.iter().map(|pod| text(pod, "/metadata/uid")).collect();
     let mut found: BTreeMap<String, Replacements> = BTreeMap::new();
     for pod in after
         .iter()
@@ -185,11 +167,7 @@ fn replacements(
             .into_iter()
             .flatten()
             .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff");
-        if node.is_empty()
-            && pod["spec"]["schedulingGates"]
-                .as_array()
-                .is_some_and(|gates| !gates.is_empty())
-        {
+        if node.is_empty() && pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
             entry.gated += 1;
         } else if node.is_empty() {
             entry.pending += 1;
@@ -221,19 +199,13 @@ fn once_each(words: &str) -> Vec<String> {
 }
 
 /// Asks every 100 ms until told to stop; the first answer is had before this returns.
-fn start_probe(
-    kubeconfig: &Path,
-    probe: &Probe,
-    stop: &Arc<AtomicBool>,
-) -> JoinHandle<ProbeReality> {
+fn start_probe(kubeconfig: &Path, probe: &Probe, stop: &Arc<AtomicBool>) -> JoinHandle<ProbeReality> {
     let (what, name) = match probe {
         Probe::Webhook { name, .. } => ("webhook", name.clone()),
         Probe::Apiservice(name) => ("apiservice", name.clone()),
     };
     let (path, body) = match probe {
-        Probe::Webhook {
-            namespace, labels, ..
-        } => (
+        Probe::Webhook { namespace, labels, .. } => (
             format!("/api/v1/namespaces/{namespace}/pods?dryRun=All"),
             Some(
                 json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "probe-", "labels": labels},
@@ -249,15 +221,9 @@ fn start_probe(
     let (ready, first) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let api = Api::new(&kubeconfig);
-        let refused = || match body
-            .as_ref()
-            .map_or_else(|| api.get(&path), |body| api.post(&path, body))
-        {
+        let refused = || match body.as_ref().map_or_else(|| api.get(&path), |body| api.post(&path, body)) {
             Ok(_) => false,
-            Err(refusal) => {
-                refusal.message.contains("failed calling webhook")
-                    || (body.is_none() && refusal.code >= 500)
-            }
+            Err(refusal) => refusal.message.contains("failed calling webhook") || (body.is_none() && refusal.code >= 500),
         };
         let mut seen = ProbeReality {
             what: what.to_owned(),

@@ -37,11 +37,7 @@ const KINDS: [&str; 21] = [
 pub fn capture(cluster: &Cluster) -> PathBuf {
     let arguments = ["get", &KINDS.join(","), "-A", "-o", "yaml"].map(str::to_owned);
     let output = cluster.run_kubectl(&arguments);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let file = cluster.file("captured.yaml");
     fs::write(&file, output.stdout).expect("the capture");
     file
@@ -69,9 +65,7 @@ fn noise(item: &Value) -> bool {
     let name = item["metadata"]["name"].as_str().unwrap_or_default();
     match item["kind"].as_str() {
         Some("APIService") => item["spec"]["service"].is_null(),
-        Some("Lease") => {
-            item["metadata"]["namespace"] == "kube-node-lease" || name.starts_with("apiserver-")
-        }
+        Some("Lease") => item["metadata"]["namespace"] == "kube-node-lease" || name.starts_with("apiserver-"),
         _ => false,
     }
 }
@@ -81,19 +75,10 @@ fn strip(value: &mut Value) {
         Value::Object(fields) => {
             fields.retain(|field, value| !unread(field, value));
             // Keys of these are the user's words, whatever they look like.
-            let kept = [
-                "labels",
-                "matchLabels",
-                "selector",
-                "nodeSelector",
-                "annotations",
-            ];
+            let kept = ["labels", "matchLabels", "selector", "nodeSelector", "annotations"];
             fields
                 .iter_mut()
-                .filter(|(field, value)| {
-                    !(kept.contains(&field.as_str()) && value.is_object())
-                        || value.get("matchLabels").is_some()
-                })
+                .filter(|(field, value)| !(kept.contains(&field.as_str()) && value.is_object()) || value.get("matchLabels").is_some())
                 .for_each(|(_, value)| strip(value));
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
@@ -106,13 +91,8 @@ fn unread(field: &str, value: &Value) -> bool {
     match field {
         // Those of a mirror pod decide something; all others are the test's own or noise.
         "annotations" => !value.to_string().contains("kubernetes.io/config"),
-        "managedFields" | "env" | "envFrom" | "image" | "imageID" | "imagePullPolicy"
-        | "caBundle" | "nodeInfo" | "volumeMounts" => true,
-        "terminationMessagePath"
-        | "terminationMessagePolicy"
-        | "dnsPolicy"
-        | "securityContext"
-        | "lastUpdateTime" => true,
+        "managedFields" | "env" | "envFrom" | "image" | "imageID" | "imagePullPolicy" | "caBundle" | "nodeInfo" | "volumeMounts" => true,
+        "terminationMessagePath" | "terminationMessagePolicy" | "dnsPolicy" | "securityContext" | "lastUpdateTime" => true,
         "progressDeadlineSeconds" | "revisionHistoryLimit" | "resourceVersion" => true,
         _ => false,
     }

@@ -28,43 +28,28 @@ fn document() -> Value {
 /// A name, where the document is changed, and to what; each must be noticed.
 const WRONG: [(&str, &str, &str); 11] = [
     ("outcome", "/drain/outcome", r#""hangs""#),
-    (
-        "outcome of a node",
-        "/drain/perNode/0/outcome",
-        r#""refused""#,
-    ),
+    ("outcome of a node", "/drain/perNode/0/outcome", r#""refused""#),
     ("no node", "/drain/perNode", "[]"),
     ("action", "/evictions/0/action", r#""stuck""#),
     ("a kept pod", "/evictions/1/action", r#""keep""#),
     ("a pod too many", "/evictions/2/pod", r#""agent-2""#),
-    (
-        "replacement",
-        "/evictions/0/replacement/outcome",
-        r#""lands""#,
-    ),
-    (
-        "replacement's node",
-        "/evictions/1/replacement/nodes",
-        r#"["n3"]"#,
-    ),
+    ("replacement", "/evictions/0/replacement/outcome", r#""lands""#),
+    ("replacement's node", "/evictions/1/replacement/nodes", r#"["n3"]"#),
     ("no unserved", "/unserved", "[]"),
     ("unserved until", "/unserved/0/until", r#""uncordon""#),
     ("false safe", "/verdict", r#""safe""#),
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let agree = Trial::test("comparison::agrees", || {
-        match compare(&document(), &reality()) {
-            problems if problems.is_empty() => Ok(()),
-            problems => Err(Failed::from(problems.join("\n"))),
-        }
+    let agree = Trial::test("comparison::agrees", || match compare(&document(), &reality()) {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(Failed::from(problems.join("\n"))),
     });
     let possible = Trial::test("comparison::a possible outcome covers a better one", || {
         let mut document = document();
         document["drain"]["outcome"] = json!("hangs");
         document["drain"]["certainty"] = json!("possible");
-        document["drain"]["perNode"][0] =
-            json!({"node": "n1", "outcome": "hangs", "certainty": "possible"});
+        document["drain"]["perNode"][0] = json!({"node": "n1", "outcome": "hangs", "certainty": "possible"});
         match compare(&document, &reality()) {
             problems if problems.is_empty() => Ok(()),
             problems => Err(Failed::from(problems.join("\n"))),
@@ -73,8 +58,7 @@ pub fn trials() -> Vec<Trial> {
     let wrong = WRONG.iter().map(|&(name, pointer, value)| {
         Trial::test(format!("comparison::notices {name}"), move || {
             let mut document = document();
-            *document.pointer_mut(pointer).expect("a field") =
-                serde_json::from_str(value).expect("JSON");
+            *document.pointer_mut(pointer).expect("a field") = serde_json::from_str(value).expect("JSON");
             if compare(&document, &reality()).is_empty() {
                 Err(Failed::from("nothing was noticed"))
             } else {

@@ -79,9 +79,7 @@ impl PodSockets {
         }
         match TcpListener::bind((address, port)) {
             Ok(listener) => {
-                listener
-                    .set_nonblocking(true)
-                    .expect("a listener that does not block");
+                listener.set_nonblocking(true).expect("a listener that does not block");
                 self.listeners.insert(port, listener);
                 true
             }
@@ -116,10 +114,7 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
     stream.peek(&mut first).ok()?;
     // 22 opens a TLS handshake.
     if first[0] == 22 {
-        answer(StreamOwned::new(
-            ServerConnection::new(config).ok()?,
-            stream,
-        ))
+        answer(StreamOwned::new(ServerConnection::new(config).ok()?, stream))
     } else {
         answer(stream)
     }
@@ -129,18 +124,12 @@ fn answer(stream: impl Read + Write) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = String::new();
-        stream
-            .read_line(&mut line)
-            .ok()
-            .filter(|&length| length > 0)?;
+        stream.read_line(&mut line).ok().filter(|&length| length > 0)?;
         let path = line.split(' ').nth(1)?.split('?').next()?.to_owned();
         let mut length = 0;
         loop {
             let mut header = String::new();
-            stream
-                .read_line(&mut header)
-                .ok()
-                .filter(|&length| length > 0)?;
+            stream.read_line(&mut header).ok().filter(|&length| length > 0)?;
             if header.trim().is_empty() {
                 break;
             }

@@ -139,14 +139,9 @@ impl State {
     pub fn read(file: &Path) -> Self {
         let mut documents = documents(file).into_iter();
         let first = documents.next().unwrap_or_default();
-        let mut state: Self = serde_json::from_value(first)
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut state: Self = serde_json::from_value(first).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let folder = file.parent().expect("a folder");
-        let included: Vec<Value> = state
-            .include
-            .iter()
-            .flat_map(|path| documents_of(&folder.join(path)))
-            .collect();
+        let included: Vec<Value> = state.include.iter().flat_map(|path| documents_of(&folder.join(path))).collect();
         state.included = included.len();
         state.objects = included
             .into_iter()
@@ -157,14 +152,10 @@ impl State {
 }
 
 fn documents_of(path: &Path) -> Vec<Value> {
-    documents(path)
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect()
+    documents(path).into_iter().filter(|document| !document.is_null()).collect()
 }
 
 fn documents(path: &Path) -> Vec<Value> {
-    let text =
-        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

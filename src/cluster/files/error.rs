@@ -27,7 +27,14 @@ pub struct InputError {
 
 impl InputError {
     pub(super) fn new(what: impl Into<String>) -> Self {
-        Self { input: String::new(), place: None, document: None, what: what.into(), excerpt: None, hint: None }
+        Self {
+            input: String::new(),
+            place: None,
+            document: None,
+            what: what.into(),
+            excerpt: None,
+            hint: None,
+        }
     }
 
     /// What to do about it.
@@ -53,11 +60,22 @@ impl InputError {
     /// Shows the line of the place; `text` starts at `start`.
     pub(super) fn showing(mut self, text: &str, start: Place) -> Self {
         let Some(place) = self.place else { return self };
-        let Some(line) = place.line.checked_sub(start.line).and_then(|index| text.lines().nth(index as usize)) else { return self };
+        let Some(line) = place
+            .line
+            .checked_sub(start.line)
+            .and_then(|index| text.lines().nth(index as usize))
+        else {
+            return self;
+        };
         let offset = if place.line == start.line { start.column } else { 1 };
         let column = place.column.saturating_sub(offset) as usize;
         let skipped = column.saturating_sub(SHOWN / 2);
-        let shown: String = line.chars().skip(skipped).take(SHOWN).map(|character| if is_plain(character) { character } else { ' ' }).collect();
+        let shown: String = line
+            .chars()
+            .skip(skipped)
+            .take(SHOWN)
+            .map(|character| if is_plain(character) { character } else { ' ' })
+            .collect();
         if !shown.trim().is_empty() {
             self.excerpt = Some(Box::new((shown, u32::try_from(column - skipped).unwrap_or(0))));
         }
@@ -78,7 +96,14 @@ impl fmt::Display for InputError {
         if let (Some(excerpt), Some(place)) = (&self.excerpt, self.place) {
             let (line, column) = &**excerpt;
             let number = place.line.to_string();
-            write!(formatter, "\n  {number} | {line}\n  {:width$} | {:>caret$}", "", "^", width = number.len(), caret = *column as usize + 1)?;
+            write!(
+                formatter,
+                "\n  {number} | {line}\n  {:width$} | {:>caret$}",
+                "",
+                "^",
+                width = number.len(),
+                caret = *column as usize + 1
+            )?;
         }
         Ok(())
     }
@@ -86,12 +111,17 @@ impl fmt::Display for InputError {
 
 /// Whether a character neither moves the cursor nor reorders what is around it.
 fn is_plain(character: char) -> bool {
-    !character.is_control() && !matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    !character.is_control()
+        && !matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Untrusted text, short and safe to print on one line.
 pub(super) fn plain(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).map(|character| if is_plain(character) { character } else { '\u{fffd}' }).collect();
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN)
+        .map(|character| if is_plain(character) { character } else { '\u{fffd}' })
+        .collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }

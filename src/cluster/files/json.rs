@@ -16,7 +16,12 @@ use crate::cluster::kinds::{Kind, Listings};
 
 /// Reads all documents.
 pub(super) fn read(reader: impl BufRead, limits: Limits, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    let mut scanner = Scanner { reader, place: Place::START, left: limits.json, limits };
+    let mut scanner = Scanner {
+        reader,
+        place: Place::START,
+        left: limits.json,
+        limits,
+    };
     loop {
         scanner.white()?;
         match scanner.peek()? {
@@ -65,7 +70,10 @@ impl<R: BufRead> Scanner<R> {
 
     /// Moves over the first bytes of the buffer, into `out`.
     fn take(&mut self, count: usize, out: &mut Vec<u8>) -> Result<(), InputError> {
-        self.left = self.left.checked_sub(count as u64).ok_or_else(|| super::over("JSON input", self.limits.json).with_hint("capture fewer kinds at a time: -f may be repeated"))?;
+        self.left = self
+            .left
+            .checked_sub(count as u64)
+            .ok_or_else(|| super::over("JSON input", self.limits.json).with_hint("capture fewer kinds at a time: -f may be repeated"))?;
         if out.len() + count > self.limits.object {
             return Err(super::over("object", self.limits.object as u64).at(self.place));
         }
@@ -94,7 +102,11 @@ impl<R: BufRead> Scanner<R> {
         loop {
             let mut skipped = Vec::new();
             let buffer = self.fill()?;
-            let count = buffer.iter().take(4096).position(|byte| !byte.is_ascii_whitespace()).unwrap_or(buffer.len().min(4096));
+            let count = buffer
+                .iter()
+                .take(4096)
+                .position(|byte| !byte.is_ascii_whitespace())
+                .unwrap_or(buffer.len().min(4096));
             if count == 0 {
                 return Ok(());
             }
@@ -152,7 +164,10 @@ impl<R: BufRead> Scanner<R> {
 
     /// Reads the object that begins here. Of a list, only the frame is kept.
     fn document(&mut self, sink: &mut Sink<'_>) -> Result<(), InputError> {
-        let mut whole = Text { start: self.place, bytes: Vec::new() };
+        let mut whole = Text {
+            start: self.place,
+            bytes: Vec::new(),
+        };
         match self.fields(sink, &mut whole) {
             Ok(items) => sink.document(whole, items),
             // A missing quote or bracket swallows the rest of the input: its place says more than the end's.
@@ -179,7 +194,9 @@ impl<R: BufRead> Scanner<R> {
                     let key = whole.bytes.len();
                     self.value(&mut whole.bytes)?;
                     if whole.bytes.len() == key {
-                        return Err(InputError::new("expected a field or the end of the object").at(self.place).with_hint(super::CORRECT));
+                        return Err(InputError::new("expected a field or the end of the object")
+                            .at(self.place)
+                            .with_hint(super::CORRECT));
                     }
                     if &whole.bytes[key..] != br#""items""# {
                         continue;
@@ -216,12 +233,23 @@ impl<R: BufRead> Scanner<R> {
                     self.white()?;
                 }
                 (Some(_), true) => {}
-                (Some(byte), false) => return Err(InputError::new(format!("expected `,` or `]`, found {}", shown(byte))).at(self.place).with_hint(super::CORRECT)),
+                (Some(byte), false) => {
+                    return Err(InputError::new(format!("expected `,` or `]`, found {}", shown(byte)))
+                        .at(self.place)
+                        .with_hint(super::CORRECT));
+                }
             }
             first = false;
-            let mut item = Text { start: self.place, bytes: Vec::new() };
+            let mut item = Text {
+                start: self.place,
+                bytes: Vec::new(),
+            };
             match self.value(&mut item.bytes) {
-                Ok(()) if item.bytes.is_empty() => return Err(InputError::new("expected an item of the list").at(self.place).with_hint(super::CORRECT)),
+                Ok(()) if item.bytes.is_empty() => {
+                    return Err(InputError::new("expected an item of the list")
+                        .at(self.place)
+                        .with_hint(super::CORRECT));
+                }
                 Ok(()) => {}
                 Err(error) => return Err(item.syntax().unwrap_or_else(|| item.show(error))),
             }
@@ -283,11 +311,19 @@ impl Text {
 
     /// Reads the text again, slowly, to say which field has the wrong type. An object that only repeats a field
     /// loads: the last one counts, as for the API server.
-    fn explain<'a, T>(&'a self, text: &'a str, error: &serde_json::Error, kind: Option<Kind>, load: impl FnOnce(&Node) -> Result<T, Mismatch>) -> Result<T, InputError> {
+    fn explain<'a, T>(
+        &'a self,
+        text: &'a str,
+        error: &serde_json::Error,
+        kind: Option<Kind>,
+        load: impl FnOnce(&Node) -> Result<T, Mismatch>,
+    ) -> Result<T, InputError> {
         if !error.is_data() {
             return Err(self.wrong(error));
         }
-        let node = serde_json::from_str::<Value>(text).map(Node::from).map_err(|error| self.wrong(&error))?;
+        let node = serde_json::from_str::<Value>(text)
+            .map(Node::from)
+            .map_err(|error| self.wrong(&error))?;
         load(&node).map_err(|mismatch| {
             let before = locate(text, &mismatch.steps).map_or("", |value| &text[..value.as_ptr().addr() - text.as_ptr().addr()]);
             self.show(super::wrong_type(&node, kind, &mismatch).at(self.start.after(before.as_bytes())))
@@ -323,8 +359,17 @@ impl Item for Text {
     }
 
     fn list(self, sink: &mut Sink<'_>) -> Result<(), InputError> {
-        let limits = Limits { json: u64::MAX, ..Limits::DEFAULT };
-        Scanner { reader: self.bytes.as_slice(), place: self.start, left: u64::MAX, limits }.document(sink)
+        let limits = Limits {
+            json: u64::MAX,
+            ..Limits::DEFAULT
+        };
+        Scanner {
+            reader: self.bytes.as_slice(),
+            place: self.start,
+            left: u64::MAX,
+            limits,
+        }
+        .document(sink)
     }
 
     fn blame(&self, error: InputError) -> InputError {

@@ -20,8 +20,8 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use self::error::plain;
 pub use self::error::InputError;
+use self::error::plain;
 use self::node::{Mismatch, Node};
 pub use self::place::Place;
 use self::sink::{Sink, Tally};
@@ -49,7 +49,11 @@ struct Limits {
 }
 
 impl Limits {
-    const DEFAULT: Self = Self { yaml: 256 << 20, json: 2 << 30, object: 256 << 20 };
+    const DEFAULT: Self = Self {
+        yaml: 256 << 20,
+        json: 2 << 30,
+        object: 256 << 20,
+    };
 }
 
 /// Reads the inputs, each a file, a directory, a stream, or `-` for standard input, into one snapshot.
@@ -63,7 +67,11 @@ pub fn read(inputs: &[PathBuf], complete: bool) -> Result<Snapshot, InputError> 
 }
 
 fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Snapshot, InputError> {
-    let mut snapshot = Snapshot { source: Source::Files, complete, ..Snapshot::default() };
+    let mut snapshot = Snapshot {
+        source: Source::Files,
+        complete,
+        ..Snapshot::default()
+    };
     let listings = &mut snapshot.objects;
     let mut stated = std::collections::BTreeSet::new();
     for input in inputs {
@@ -86,13 +94,19 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
     let read = |kind: Kind, count: usize| count > 0 || stated.contains(&kind);
     if !Kind::ALL.iter().any(|&kind| read(kind, listings.count(kind))) {
         let names: Vec<String> = inputs.iter().map(|input| name_of(input)).collect();
-        return Err(InputError::new("no objects: the lists are empty").of_input(&names.join(", ")).with_hint(capture_hint()));
+        return Err(InputError::new("no objects: the lists are empty")
+            .of_input(&names.join(", "))
+            .with_hint(capture_hint()));
     }
     for &kind in Kind::ALL {
         let outcome = if complete || read(kind, listings.count(kind)) {
             Ok(())
         } else {
-            Err(NotRead { kind, scope: Scope::Cluster, reason: Reason::NotInFiles })
+            Err(NotRead {
+                kind,
+                scope: Scope::Cluster,
+                reason: Reason::NotInFiles,
+            })
         };
         listings.cover(kind, Scope::Cluster, outcome);
     }
@@ -102,7 +116,11 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
 }
 
 fn name_of(input: &Path) -> String {
-    if input.as_os_str() == "-" { "standard input".to_owned() } else { input.display().to_string() }
+    if input.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        input.display().to_string()
+    }
 }
 
 /// The manifests in a directory and below it, sorted. Links to files are followed, links to directories are not.
@@ -116,7 +134,11 @@ fn manifests(directory: &Path) -> Result<Vec<PathBuf>, InputError> {
             let path = entry.path();
             if entry.file_type().map_err(|error| failed(&error))?.is_dir() {
                 pending.push(path);
-            } else if path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known)) && path.is_file() {
+            } else if path
+                .extension()
+                .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+                && path.is_file()
+            {
                 found.push(path);
             }
         }
@@ -140,7 +162,11 @@ fn open(path: &Path, limits: Limits, sink: &mut Sink<'_>) -> Result<(), InputErr
 /// Reads an input to its end. Its first character tells the format.
 fn stream(mut reader: impl Read, limits: Limits, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let mut beginning = Vec::new();
-    reader.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(|error| io_error(&error))?;
+    reader
+        .by_ref()
+        .take(BEGINNING)
+        .read_to_end(&mut beginning)
+        .map_err(|error| io_error(&error))?;
     if beginning.starts_with(b"\xef\xbb\xbf") {
         beginning.drain(..3);
     }
@@ -148,7 +174,11 @@ fn stream(mut reader: impl Read, limits: Limits, sink: &mut Sink<'_>) -> Result<
     if beginning.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return text(beginning, reader, limits, sink);
     }
-    match json::read(BufReader::with_capacity(1 << 18, beginning.as_slice().chain(&mut reader)), limits, sink) {
+    match json::read(
+        BufReader::with_capacity(1 << 18, beginning.as_slice().chain(&mut reader)),
+        limits,
+        sink,
+    ) {
         // What begins with a brace may also be YAML in flow style, or JSON between `---` lines.
         Err(error) if whole => text(beginning, io::empty(), limits, sink).map_err(|_| error),
         outcome => outcome,
@@ -160,8 +190,10 @@ fn text(mut bytes: Vec<u8>, reader: impl Read, limits: Limits, sink: &mut Sink<'
     let left = (limits.yaml + 1).saturating_sub(bytes.len() as u64);
     reader.take(left).read_to_end(&mut bytes).map_err(|error| io_error(&error))?;
     if bytes.len() as u64 > limits.yaml {
-        return Err(over("YAML input", limits.yaml)
-            .with_hint(format!("capture it as JSON, which may have {}: `kubectl get … -o json`", size(limits.json))));
+        return Err(over("YAML input", limits.yaml).with_hint(format!(
+            "capture it as JSON, which may have {}: `kubectl get … -o json`",
+            size(limits.json)
+        )));
     }
     // A parser could take a NUL for the end of the text, and say nothing about the rest.
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -171,7 +203,9 @@ fn text(mut bytes: Vec<u8>, reader: impl Read, limits: Limits, sink: &mut Sink<'
     }
     // The parser recurses with large frames, on some systems into a stack of 1 MiB.
     std::thread::scope(|scope| {
-        let parser = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, || yaml::read(text, sink));
+        let parser = std::thread::Builder::new()
+            .stack_size(YAML_STACK)
+            .spawn_scoped(scope, || yaml::read(text, sink));
         match parser.map_err(|error| io_error(&error))?.join() {
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -185,7 +219,11 @@ fn over(what: &str, limit: u64) -> InputError {
 }
 
 fn size(bytes: u64) -> String {
-    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
+    if bytes >= 1 << 20 {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{bytes} bytes")
+    }
 }
 
 /// Bytes that are no text, at the offset.
@@ -194,7 +232,9 @@ fn not_utf8(bytes: &[u8], offset: usize, start: Place) -> InputError {
     let byte = rest.first().copied().unwrap_or_default();
     let error = InputError::new(format!("neither YAML nor JSON: the byte 0x{byte:02x} is not text in UTF-8")).at(start.after(before));
     match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => error.with_hint("the file is UTF-16, as Windows PowerShell's > writes it: use `| Out-File -Encoding utf8`"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            error.with_hint("the file is UTF-16, as Windows PowerShell's > writes it: use `| Out-File -Encoding utf8`")
+        }
         _ => error.with_hint("give manifests as text, such as `kubectl get … -o yaml` prints"),
     }
 }
@@ -239,7 +279,12 @@ fn useful(tally: &Tally) -> Result<(), InputError> {
         return Err(InputError::new("nothing in it").with_hint("did the command that wrote it fail?"));
     }
     if tally.known == 0 && tally.stated.is_empty() && !tally.others.is_empty() {
-        let kinds: Vec<String> = tally.others.iter().take(8).map(|(kind, count)| format!("{} ({count})", plain(kind))).collect();
+        let kinds: Vec<String> = tally
+            .others
+            .iter()
+            .take(8)
+            .map(|(kind, count)| format!("{} ({count})", plain(kind)))
+            .collect();
         let more = if tally.others.len() > kinds.len() { ", …" } else { "" };
         return Err(InputError::new(format!("unknown kind: it holds only {}{more}", kinds.join(", "))).with_hint(capture_hint()));
     }
@@ -247,7 +292,10 @@ fn useful(tally: &Tally) -> Result<(), InputError> {
 }
 
 fn capture_hint() -> String {
-    format!("capture what matters: `{}`; if that printed no error, read it with `-f cluster.yaml --complete`", capture_command(Kind::ALL))
+    format!(
+        "capture what matters: `{}`; if that printed no error, read it with `-f cluster.yaml --complete`",
+        capture_command(Kind::ALL)
+    )
 }
 
 /// The command that captures all objects of the kinds.

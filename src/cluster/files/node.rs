@@ -103,13 +103,19 @@ impl From<Value> for Node {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value: mut data, defined, .. } = Spanned::<Data>::deserialize(deserializer)?;
+        let Spanned {
+            value: mut data, defined, ..
+        } = Spanned::<Data>::deserialize(deserializer)?;
         if let Data::Infinite(bytes) = &mut data {
             let number = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok()).unwrap_or_default();
             let start = number(defined.span().byte_offset());
             *bytes = start..start.saturating_add(number(defined.span().byte_len()));
         }
-        Ok(Self { line: defined.line(), column: defined.column(), data })
+        Ok(Self {
+            line: defined.line(),
+            column: defined.column(),
+            data,
+        })
     }
 }
 
@@ -230,7 +236,11 @@ impl fmt::Display for Mismatch {
         for step in self.steps.iter().rev() {
             match step {
                 Step::Index(index) => write!(formatter, "[{index}]")?,
-                Step::Field(name) if name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_' || character == '-') => {
+                Step::Field(name)
+                    if name
+                        .chars()
+                        .all(|character| character.is_ascii_alphanumeric() || character == '_' || character == '-') =>
+                {
                     write!(formatter, "{}{name}", if first { "" } else { "." })?;
                 }
                 Step::Field(name) => write!(formatter, "[\"{}\"]", plain(name))?,
@@ -240,7 +250,12 @@ impl fmt::Display for Mismatch {
         if !first {
             formatter.write_str(": ")?;
         }
-        write!(formatter, "expected {}, found {}", self.expected, self.found.as_deref().unwrap_or("something else"))
+        write!(
+            formatter,
+            "expected {}, found {}",
+            self.expected,
+            self.found.as_deref().unwrap_or("something else")
+        )
     }
 }
 
@@ -248,7 +263,12 @@ impl std::error::Error for Mismatch {}
 
 impl de::Error for Mismatch {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { steps: Vec::new(), place: (0, 0), expected: message.to_string(), found: None }
+        Self {
+            steps: Vec::new(),
+            place: (0, 0),
+            expected: message.to_string(),
+            found: None,
+        }
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
@@ -284,8 +304,14 @@ impl<'de> Deserializer<'de> for &'de Node {
             },
             Data::Infinite(_) => visitor.visit_f64(f64::INFINITY),
             Data::Text(text) => visitor.visit_borrowed_str(text),
-            Data::List(items) => visitor.visit_seq(Items { items: items.iter(), index: 0 }),
-            Data::Object(fields) => visitor.visit_map(Fields { fields: fields.iter(), value: None }),
+            Data::List(items) => visitor.visit_seq(Items {
+                items: items.iter(),
+                index: 0,
+            }),
+            Data::Object(fields) => visitor.visit_map(Fields {
+                fields: fields.iter(),
+                value: None,
+            }),
         }
         .map_err(|error: Mismatch| error.about(self))
     }
@@ -338,7 +364,9 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         let Some(node) = self.items.next() else { return Ok(None) };
         let index = self.index;
         self.index += 1;
-        seed.deserialize(node).map(Some).map_err(|error| error.about(node).within(Step::Index(index)))
+        seed.deserialize(node)
+            .map(Some)
+            .map_err(|error| error.about(node).within(Step::Index(index)))
     }
 }
 
@@ -352,11 +380,16 @@ impl<'de> MapAccess<'de> for Fields<'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Mismatch> {
         self.value = self.fields.next();
-        self.value.map(|(key, _)| seed.deserialize(key.as_str().into_deserializer())).transpose()
+        self.value
+            .map(|(key, _)| seed.deserialize(key.as_str().into_deserializer()))
+            .transpose()
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Mismatch> {
-        let Some((key, node)) = self.value.take() else { return Err(de::Error::custom("a field's name before its value")) };
-        seed.deserialize(node).map_err(|error| error.about(node).within(Step::Field(key.clone())))
+        let Some((key, node)) = self.value.take() else {
+            return Err(de::Error::custom("a field's name before its value"));
+        };
+        seed.deserialize(node)
+            .map_err(|error| error.about(node).within(Step::Field(key.clone())))
     }
 }

@@ -78,7 +78,10 @@ impl Around {
     pub(super) fn of(head: &Head) -> Self {
         match head.kind().strip_suffix("List") {
             _ if head.kind().is_empty() || head.api_version().is_empty() => Self::Unknown,
-            Some(kind) if !kind.is_empty() => Self::Typed(Head { api_version: head.api_version.clone(), kind: Some(kind.to_owned()) }),
+            Some(kind) if !kind.is_empty() => Self::Typed(Head {
+                api_version: head.api_version.clone(),
+                kind: Some(kind.to_owned()),
+            }),
             _ => Self::Nothing,
         }
     }
@@ -135,7 +138,11 @@ pub(super) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     pub(super) fn new(listings: &'a mut Listings) -> Self {
-        Self { listings, tally: Tally::default(), nesting: 0 }
+        Self {
+            listings,
+            tally: Tally::default(),
+            nesting: 0,
+        }
     }
 
     /// Takes a whole document; `items` are those of a list's items that were held back, if it had a list of items.
@@ -152,13 +159,21 @@ impl<'a> Sink<'a> {
             }
             Class::List(kind) => {
                 let frame: ListFrame = document.part()?;
-                if frame.metadata.and_then(|metadata| metadata.next).is_some_and(|next| !next.is_empty()) {
-                    let error = InputError::new(format!("this {} is one page of a longer list (metadata.continue is set)", plain(head.kind())));
+                if frame
+                    .metadata
+                    .and_then(|metadata| metadata.next)
+                    .is_some_and(|next| !next.is_empty())
+                {
+                    let error = InputError::new(format!(
+                        "this {} is one page of a longer list (metadata.continue is set)",
+                        plain(head.kind())
+                    ));
                     return Err(document.blame(error.with_hint("capture the whole list, without a limit")));
                 }
                 // The name of the field may be written with escapes, which JSON's scanner does not look through.
                 if frame.items.is_some_and(|items| !items.is_empty()) {
-                    return Err(document.blame(InputError::new("a list whose items were not found").with_hint("write `items` without escapes, and once")));
+                    return Err(document
+                        .blame(InputError::new("a list whose items were not found").with_hint("write `items` without escapes, and once")));
                 }
                 if let (Some(kind), Some(_)) = (kind, &items) {
                     self.tally.stated.insert(kind);
@@ -167,7 +182,10 @@ impl<'a> Sink<'a> {
                     Around::Unknown => Around::Nothing,
                     around => around,
                 };
-                items.into_iter().flatten().try_for_each(|item| self.item(item, &around).map(|_| ()))
+                items
+                    .into_iter()
+                    .flatten()
+                    .try_for_each(|item| self.item(item, &around).map(|_| ()))
             }
         }
     }

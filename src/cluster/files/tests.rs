@@ -22,7 +22,12 @@ fn load_within(content: impl AsRef<[u8]>, limits: Limits) -> Result<Snapshot, In
 }
 
 fn pods(snapshot: &Snapshot) -> Vec<String> {
-    snapshot.pods.seen().iter().map(|pod| format!("{}/{}", pod.metadata.namespace, pod.metadata.name)).collect()
+    snapshot
+        .pods
+        .seen()
+        .iter()
+        .map(|pod| format!("{}/{}", pod.metadata.namespace, pod.metadata.name))
+        .collect()
 }
 
 /// The error's text and hint, as a user sees them.
@@ -34,7 +39,10 @@ fn fault(content: impl AsRef<[u8]>) -> String {
 #[test]
 fn yaml_in_every_shape() {
     assert_eq!(pods(&load(POD).unwrap()), ["x/a"]);
-    let several = format!("# first\n---\n---\n{POD}\n# end\n---\n# nothing\n---\n{}...\n---\nnull\n--- # a node\nkind: Node\napiVersion: v1\n", POD.replace("name: a", "name: b"));
+    let several = format!(
+        "# first\n---\n---\n{POD}\n# end\n---\n# nothing\n---\n{}...\n---\nnull\n--- # a node\nkind: Node\napiVersion: v1\n",
+        POD.replace("name: a", "name: b")
+    );
     let snapshot = load(&several).unwrap();
     assert_eq!(pods(&snapshot), ["x/a", "x/b"]);
     assert_eq!(snapshot.nodes.seen().len(), 1);
@@ -45,27 +53,61 @@ fn yaml_in_every_shape() {
     assert_eq!(pods(&load(list).unwrap()), ["x/a", "x/b"]);
     let typed = "items:\n- metadata: {name: b}\n- metadata: {name: a}\nkind: PodList\napiVersion: v1\n";
     assert_eq!(pods(&load(typed).unwrap()), ["default/a", "default/b"]);
-    assert_eq!(pods(&load("{apiVersion: v1, kind: Pod, metadata: {name: flow, namespace: x}}").unwrap()), ["x/flow"]);
+    assert_eq!(
+        pods(&load("{apiVersion: v1, kind: Pod, metadata: {name: flow, namespace: x}}").unwrap()),
+        ["x/flow"]
+    );
 }
 
 #[test]
 fn json_in_every_shape() {
     let pod = |name: &str| format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","namespace":"x\"}}]"}}}}"#);
     // Too long to be read again as YAML, should JSON's reader fail.
-    let names = |text: String| load(text + &" ".repeat(2 << 20)).map(|snapshot| snapshot.pods.seen().iter().map(|pod| pod.metadata.name.clone()).collect::<Vec<_>>());
+    let names = |text: String| {
+        load(text + &" ".repeat(2 << 20))
+            .map(|snapshot| snapshot.pods.seen().iter().map(|pod| pod.metadata.name.clone()).collect::<Vec<_>>())
+    };
     assert_eq!(names(pod("a")).unwrap(), ["a"]);
-    assert_eq!(names(format!("{}{}\n\n {}\n", pod("a"), pod("b"), pod("c"))).unwrap(), ["a", "b", "c"]);
+    assert_eq!(
+        names(format!("{}{}\n\n {}\n", pod("a"), pod("b"), pod("c"))).unwrap(),
+        ["a", "b", "c"]
+    );
     assert_eq!(names(format!("\u{feff}\n{}", pod("a"))).unwrap(), ["a"]);
-    assert!(load_within(format!("\u{feff}{}", pod("a")), Limits { yaml: 1, ..Limits::DEFAULT }).is_ok());
+    assert!(
+        load_within(
+            format!("\u{feff}{}", pod("a")),
+            Limits {
+                yaml: 1,
+                ..Limits::DEFAULT
+            }
+        )
+        .is_ok()
+    );
     assert_eq!(load(format!("{}\n---\n{}", pod("a"), pod("b"))).unwrap().pods.seen().len(), 2);
     for kind in [r#""apiVersion": "v1", "kind": "List","#, ""] {
-        let end = if kind.is_empty() { r#", "kind": "List", "apiVersion": "v1""# } else { "" };
-        assert_eq!(names(format!("{{ {kind} \"items\" : [ {} , {} ] {end} }}", pod("a"), pod("b"))).unwrap(), ["a", "b"]);
+        let end = if kind.is_empty() {
+            r#", "kind": "List", "apiVersion": "v1""#
+        } else {
+            ""
+        };
+        assert_eq!(
+            names(format!("{{ {kind} \"items\" : [ {} , {} ] {end} }}", pod("a"), pod("b"))).unwrap(),
+            ["a", "b"]
+        );
     }
     let bare = r#"[{"metadata":{"name":"a","labels":{"n":"19e5"}}},{"metadata":{"name":"b"}}]"#;
-    assert_eq!(names(format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}},"items":{bare}}}"#)).unwrap(), ["a", "b"]);
-    assert_eq!(names(format!(r#"{{"apiVersion":"v1","items":{bare},"kind":"PodList"}}"#)).unwrap(), ["a", "b"]);
-    let nested = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{{"apiVersion":"v1","items":{bare},"kind":"PodList"}},{}]}}"#, pod("c"));
+    assert_eq!(
+        names(format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}},"items":{bare}}}"#)).unwrap(),
+        ["a", "b"]
+    );
+    assert_eq!(
+        names(format!(r#"{{"apiVersion":"v1","items":{bare},"kind":"PodList"}}"#)).unwrap(),
+        ["a", "b"]
+    );
+    let nested = format!(
+        r#"{{"apiVersion":"v1","kind":"List","items":[{{"apiVersion":"v1","items":{bare},"kind":"PodList"}},{}]}}"#,
+        pod("c")
+    );
     assert_eq!(names(nested).unwrap(), ["a", "b", "c"]);
 }
 
@@ -87,28 +129,77 @@ fn fields_may_be_missing_null_or_unknown() {
         assert_eq!(load(text).unwrap().pods.seen().len(), 1, "{text}");
     }
     let labels = load("apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: \"19e5\", b: \"true\", c: yes, 1: d}}\n").unwrap();
-    let labels: Vec<_> = labels.pods.seen()[0].metadata.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let labels: Vec<_> = labels.pods.seen()[0]
+        .metadata
+        .labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     assert_eq!(labels, ["1=d", "a=19e5", "b=true", "c=yes"]);
     // What kubectl prints without quotes, as its YAML library reads it back as text.
-    for bare in ["inf", "nan", "NaN", "Infinity", "_1", "1e", "e5", "1.2.3", "6e87543", "-6E+87543", "0x", "0xg", "0b2", "0o8", "1e5e5", "y2", "1e+", "2a"] {
-        let snapshot = load(format!("apiVersion: v1\nitems:\n- kind: Pod\n  apiVersion: v1\n  metadata: {{labels: {{a: {bare}}}}}\nkind: List\n"));
-        assert_eq!(snapshot.map(|snapshot| snapshot.pods.seen()[0].metadata.labels["a"].clone()).as_deref(), Ok(bare));
+    for bare in [
+        "inf",
+        "nan",
+        "NaN",
+        "Infinity",
+        "_1",
+        "1e",
+        "e5",
+        "1.2.3",
+        "6e87543",
+        "-6E+87543",
+        "0x",
+        "0xg",
+        "0b2",
+        "0o8",
+        "1e5e5",
+        "y2",
+        "1e+",
+        "2a",
+    ] {
+        let snapshot = load(format!(
+            "apiVersion: v1\nitems:\n- kind: Pod\n  apiVersion: v1\n  metadata: {{labels: {{a: {bare}}}}}\nkind: List\n"
+        ));
+        assert_eq!(
+            snapshot
+                .map(|snapshot| snapshot.pods.seen()[0].metadata.labels["a"].clone())
+                .as_deref(),
+            Ok(bare)
+        );
     }
     for wrong in [".inf", ".nan", "1e5", "017", "true", "[]"] {
-        assert!(load(format!("apiVersion: v1\nkind: Pod\nmetadata: {{labels: {{a: {wrong}}}}}\n")).is_err(), "{wrong}");
+        assert!(
+            load(format!("apiVersion: v1\nkind: Pod\nmetadata: {{labels: {{a: {wrong}}}}}\n")).is_err(),
+            "{wrong}"
+        );
     }
     let quantities = load("apiVersion: v1\nkind: Node\nstatus: {allocatable: {cpu: 2, memory: 1Gi, x: 0.5}}\n").unwrap();
-    let quantities: Vec<_> = quantities.nodes.seen()[0].status.allocatable.values().map(|text| text.0.as_str()).collect();
+    let quantities: Vec<_> = quantities.nodes.seen()[0]
+        .status
+        .allocatable
+        .values()
+        .map(|text| text.0.as_str())
+        .collect();
     assert_eq!(quantities, ["2", "1Gi", "0.5"]);
 }
 
 #[test]
 fn what_is_absent_was_not_read() {
-    let snapshot = load(format!("{POD}---\napiVersion: v1\nkind: NodeList\nitems: []\n---\napiVersion: apps/v1\nkind: DeploymentList\n")).unwrap();
+    let snapshot = load(format!(
+        "{POD}---\napiVersion: v1\nkind: NodeList\nitems: []\n---\napiVersion: apps/v1\nkind: DeploymentList\n"
+    ))
+    .unwrap();
     assert_eq!(snapshot.pods.all().unwrap().len(), 1);
     assert!(snapshot.nodes.all().unwrap().is_empty());
     let missing = snapshot.deployments.all().unwrap_err();
-    assert_eq!(missing, NotRead { kind: Kind::Deployment, scope: Scope::Cluster, reason: Reason::NotInFiles });
+    assert_eq!(
+        missing,
+        NotRead {
+            kind: Kind::Deployment,
+            scope: Scope::Cluster,
+            reason: Reason::NotInFiles
+        }
+    );
     assert_eq!(snapshot.deployments.in_namespace("x").unwrap_err(), missing);
     assert!(!snapshot.complete);
 
@@ -125,7 +216,11 @@ fn a_directory_is_read_in_order_and_below() {
     let path = |name: &str| directory.path().join(name);
     fs::create_dir(path("a")).unwrap();
     fs::write(path("a/pod.yml"), format!("{POD}spec: {{nodeName: first}}")).unwrap();
-    fs::write(path("b.json"), r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"x"},"spec":{"nodeName":"second"}}"#).unwrap();
+    fs::write(
+        path("b.json"),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"x"},"spec":{"nodeName":"second"}}"#,
+    )
+    .unwrap();
     fs::write(path("c.yaml"), "apiVersion: v1\nkind: ConfigMap\n").unwrap();
     fs::write(path("notes.txt"), "not: {read").unwrap();
     let snapshot = read(&[directory.path().to_owned()], false).unwrap();
@@ -138,7 +233,10 @@ fn a_directory_is_read_in_order_and_below() {
     assert!(error.to_string().ends_with("/a: a directory without manifests"), "{error}");
     assert!(error.hint().unwrap().contains(".yml"));
     let error = read(&[path("c.yaml")], false).unwrap_err();
-    assert!(error.to_string().ends_with("c.yaml: unknown kind: it holds only ConfigMap (1)"), "{error}");
+    assert!(
+        error.to_string().ends_with("c.yaml: unknown kind: it holds only ConfigMap (1)"),
+        "{error}"
+    );
     assert!(error.hint().unwrap().contains("kubectl get nodes,"));
     let error = read(&[path("none")], false).unwrap_err();
     assert!(error.to_string().ends_with("/none: no such file or directory"), "{error}");
@@ -166,7 +264,12 @@ fn a_file_that_may_not_be_read() {
     if File::open(&path).is_ok() {
         return; // The superuser may read everything.
     }
-    assert!(read(&[path], false).unwrap_err().to_string().ends_with("secret.yaml: permission denied"));
+    assert!(
+        read(&[path], false)
+            .unwrap_err()
+            .to_string()
+            .ends_with("secret.yaml: permission denied")
+    );
 }
 
 #[test]
@@ -405,13 +508,22 @@ fn bombs_end_at_once() {
     let start = std::time::Instant::now();
     let mut aliases = "apiVersion: v1\nkind: Pod\nmetadata:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..30 {
-        writeln!(aliases, "  a{level}: &a{level} [{}]", vec![format!("*a{}", level - 1); 9].join(", ")).unwrap();
+        writeln!(
+            aliases,
+            "  a{level}: &a{level} [{}]",
+            vec![format!("*a{}", level - 1); 9].join(", ")
+        )
+        .unwrap();
     }
     let error = load(&aliases).unwrap_err().to_string();
     assert!(error.contains("aliases (*) expand"), "{error}");
     for open in ["[", "{\"a\":", "- ", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[", "? "] {
         let bomb = open.repeat(200_000);
-        for text in [bomb.clone(), format!("apiVersion: v1\nkind: Pod\nspec: {bomb}"), format!("{{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"spec\":{bomb}")] {
+        for text in [
+            bomb.clone(),
+            format!("apiVersion: v1\nkind: Pod\nspec: {bomb}"),
+            format!("{{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"spec\":{bomb}"),
+        ] {
             assert!(load(&text).is_err());
         }
     }
@@ -422,16 +534,28 @@ fn bombs_end_at_once() {
     }
     assert!(load(&deep).unwrap_err().to_string().contains("nested more than 128 deep"));
     assert!(load(deep.replace("\n  a", "\n  ? a").replace("x: &", "x\n  : &")).is_err());
-    let closed = format!("{}{}", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[".repeat(50_000), "]}".repeat(50_000));
+    let closed = format!(
+        "{}{}",
+        "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[".repeat(50_000),
+        "]}".repeat(50_000)
+    );
     assert!(load(&closed).unwrap_err().to_string().contains("lists nested more than 8 deep"));
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
 
 #[test]
 fn over_the_limits() {
-    let limits = Limits { yaml: 100, json: 200, object: 80 };
+    let limits = Limits {
+        yaml: 100,
+        json: 200,
+        object: 80,
+    };
     let pod = |name: &str| format!("{{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"{name}\"}}}}\n");
-    let text = |content: String| load_within(content, limits).map(|_| ()).map_err(|error| format!("{error}; {}", error.hint().unwrap_or_default()));
+    let text = |content: String| {
+        load_within(content, limits)
+            .map(|_| ())
+            .map_err(|error| format!("{error}; {}", error.hint().unwrap_or_default()))
+    };
     assert_eq!(text(POD.to_owned()), Ok(()));
     insta::assert_snapshot!(text(POD.repeat(2)).unwrap_err(), @r#"cannot read in.yaml: over the limit of 100 bytes for one YAML input; capture it as JSON, which may have 200 bytes: `kubectl get … -o json`"#);
     assert_eq!(text(pod("a").repeat(3)), Ok(()));

@@ -27,7 +27,10 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let mut line = (0_u32, 0);
     for (index, range) in documents.iter().enumerate() {
         line = (line.0 + newlines(&text[line.1..range.start]), range.start);
-        let start = Place { line: 1 + line.0, column: 1 };
+        let start = Place {
+            line: 1 + line.0,
+            column: 1,
+        };
         let number = (documents.len() > 1).then(|| u32::try_from(index + 1).unwrap_or(u32::MAX));
         document(&text[range.clone()], start, sink).map_err(|mut error| {
             error.document = number;
@@ -49,7 +52,10 @@ fn documents(text: &str) -> Vec<Range<usize>> {
     let (mut marked, mut content) = (false, false);
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end();
-        let marker = |marker: &str| bare.strip_prefix(marker).filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+        let marker = |marker: &str| {
+            bare.strip_prefix(marker)
+                .filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+        };
         let begins = marker("---");
         if begins.is_some() && (marked || content) || marker("...").is_some() {
             if content {
@@ -90,7 +96,12 @@ fn options() -> Options {
 
 fn document(text: &str, start: Place, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let mut failed = None;
-    let seed = Document { text, start, sink, failed: &mut failed };
+    let seed = Document {
+        text,
+        start,
+        sink,
+        failed: &mut failed,
+    };
     let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| seed.deserialize(deserializer));
     let items = match (failed, parsed) {
         (Some(error), _) => return Err(error),
@@ -100,7 +111,15 @@ fn document(text: &str, start: Place, sink: &mut Sink<'_>) -> Result<(), InputEr
     let Some((fields, items)) = items else { return Ok(()) };
     sink.tally.documents += 1;
     let line = 1 + text.lines().take_while(|line| is_empty(line)).count() as u64;
-    let whole = Located { node: Node { line, column: 1, data: Data::Object(fields) }, text, start };
+    let whole = Located {
+        node: Node {
+            line,
+            column: 1,
+            data: Data::Object(fields),
+        },
+        text,
+        start,
+    };
     sink.document(whole, items)
 }
 
@@ -120,7 +139,10 @@ fn syntax(error: &serde_saphyr::Error, text: &str, start: Place) -> InputError {
             };
             InputError::new(format!("expected {expected}, found {found}")).with_hint(EVERY_DOCUMENT)
         }
-        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => InputError::new(format!("nested more than {DEPTH} deep")),
+        Error::Budget {
+            breach: BudgetBreach::Depth { .. },
+            ..
+        } => InputError::new(format!("nested more than {DEPTH} deep")),
         Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
             InputError::new("its aliases (*) expand to more than any manifest needs")
         }
@@ -133,7 +155,10 @@ fn syntax(error: &serde_saphyr::Error, text: &str, start: Place) -> InputError {
             InputError::new(format!("not YAML: {}", plain(message)))
         }
     };
-    let place = error.location().filter(|location| location.line() > 0).map_or(start, |location| start.plus(location.line(), location.column()));
+    let place = error
+        .location()
+        .filter(|location| location.line() > 0)
+        .map_or(start, |location| start.plus(location.line(), location.column()));
     // The parser notices a tab at its line or at the one after.
     let mut near = text.lines().skip((place.line - start.line).saturating_sub(1) as usize).take(2);
     let wrong = if near.any(|line| line.trim_start_matches([' ', '-']).starts_with('\t')) {
@@ -187,9 +212,20 @@ impl<'de, 't> Visitor<'de> for Document<'t, '_, '_> {
         let mut items = None;
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" {
-                let head = Head::deserialize(&Node { line: 1, column: 1, data: Data::Object(fields.clone()) }).unwrap_or_default();
+                let head = Head::deserialize(&Node {
+                    line: 1,
+                    column: 1,
+                    data: Data::Object(fields.clone()),
+                })
+                .unwrap_or_default();
                 let around = Around::of(&head);
-                items = map.next_value_seed(Items { text: self.text, start: self.start, sink: self.sink, failed: self.failed, around })?;
+                items = map.next_value_seed(Items {
+                    text: self.text,
+                    start: self.start,
+                    sink: self.sink,
+                    failed: self.failed,
+                    around,
+                })?;
             } else {
                 let mut value: Node = map.next_value()?;
                 value.restore_text(self.text);
@@ -231,7 +267,14 @@ impl<'de, 't> Visitor<'de> for Items<'t, '_, '_> {
         let mut held = Vec::new();
         while let Some(mut node) = sequence.next_element::<Node>()? {
             node.restore_text(self.text);
-            match self.sink.item(Located { node, text: self.text, start: self.start }, &self.around) {
+            match self.sink.item(
+                Located {
+                    node,
+                    text: self.text,
+                    start: self.start,
+                },
+                &self.around,
+            ) {
                 Ok(item) => held.extend(item),
                 Err(error) => {
                     *self.failed = Some(error);
@@ -253,7 +296,9 @@ struct Located<'t> {
 impl Located<'_> {
     fn mismatch(&self, kind: Option<Kind>, mismatch: &Mismatch) -> InputError {
         let (line, column) = mismatch.place;
-        super::wrong_type(&self.node, kind, mismatch).at(self.start.plus(line, column)).showing(self.text, self.start)
+        super::wrong_type(&self.node, kind, mismatch)
+            .at(self.start.plus(line, column))
+            .showing(self.text, self.start)
     }
 }
 
@@ -263,14 +308,18 @@ impl Item for Located<'_> {
     }
 
     fn load(self, kind: Kind, listings: &mut Listings) -> Result<(), InputError> {
-        listings.insert(kind, &self.node).map_err(|mismatch| self.mismatch(Some(kind), &mismatch))
+        listings
+            .insert(kind, &self.node)
+            .map_err(|mismatch| self.mismatch(Some(kind), &mismatch))
     }
 
     fn list(self, sink: &mut Sink<'_>) -> Result<(), InputError> {
         let Self { mut node, text, start } = self;
         let mut items = None;
         if let Data::Object(fields) = &mut node.data
-            && let Some(index) = fields.iter().position(|(key, value)| key == "items" && matches!(value.data, Data::List(_)))
+            && let Some(index) = fields
+                .iter()
+                .position(|(key, value)| key == "items" && matches!(value.data, Data::List(_)))
             && let Data::List(nodes) = fields.swap_remove(index).1.data
         {
             items = Some(nodes.into_iter().map(|node| Located { node, text, start }).collect());
@@ -279,6 +328,8 @@ impl Item for Located<'_> {
     }
 
     fn blame(&self, error: InputError) -> InputError {
-        error.at(self.start.plus(self.node.line, self.node.column)).showing(self.text, self.start)
+        error
+            .at(self.start.plus(self.node.line, self.node.column))
+            .showing(self.text, self.start)
     }
 }

@@ -33,5 +33,9 @@ pub fn failures_left(job: &Job) -> Option<i64> {
 /// Whether it is over, or suspended, and so creates nothing.
 pub fn idle(job: &Job) -> bool {
     job.spec.suspend
-        || job.status.conditions.iter().any(|condition| matches!(condition.kind.as_str(), "Complete" | "Failed") && condition.status == "True")
+        || job
+            .status
+            .conditions
+            .iter()
+            .any(|condition| matches!(condition.kind.as_str(), "Complete" | "Failed") && condition.status == "True")
 }

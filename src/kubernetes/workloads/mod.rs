@@ -63,18 +63,30 @@ impl std::fmt::Display for WorkloadKey {
 
 /// Resolves the controller of a pod.
 pub fn owner<'a>(snapshot: &'a Snapshot, pod: &'a Pod) -> Owner<'a> {
-    let Some(reference) = pod.metadata.controller() else { return Owner::Bare };
+    let Some(reference) = pod.metadata.controller() else {
+        return Owner::Bare;
+    };
     let namespace = pod.metadata.namespace.as_str();
     match (reference.group(), reference.kind.as_str()) {
-        ("apps", "ReplicaSet") => resolved(snapshot.replica_sets.get(namespace, &reference.name), reference, |set| Owner::ReplicaSet {
-            set,
-            kind: "ReplicaSet",
-            deployment: replica_set::deployment(snapshot, set),
+        ("apps", "ReplicaSet") => resolved(snapshot.replica_sets.get(namespace, &reference.name), reference, |set| {
+            Owner::ReplicaSet {
+                set,
+                kind: "ReplicaSet",
+                deployment: replica_set::deployment(snapshot, set),
+            }
         }),
         ("", "ReplicationController") => resolved(snapshot.replication_controllers.get(namespace, &reference.name), reference, |set| {
-            Owner::ReplicaSet { set, kind: "ReplicationController", deployment: None }
+            Owner::ReplicaSet {
+                set,
+                kind: "ReplicationController",
+                deployment: None,
+            }
         }),
-        ("apps", "StatefulSet") => resolved(snapshot.stateful_sets.get(namespace, &reference.name), reference, Owner::StatefulSet),
+        ("apps", "StatefulSet") => resolved(
+            snapshot.stateful_sets.get(namespace, &reference.name),
+            reference,
+            Owner::StatefulSet,
+        ),
         ("batch", "Job") => resolved(snapshot.jobs.get(namespace, &reference.name), reference, Owner::Job),
         ("apps", "DaemonSet") => resolved(snapshot.daemon_sets.get(namespace, &reference.name), reference, Owner::DaemonSet),
         _ => Owner::Custom(reference),
@@ -98,11 +110,18 @@ impl<'a> Owner<'a> {
     /// The workload that a person would name; `None` for a bare pod.
     pub fn key(&self, namespace: &str) -> Option<WorkloadKey> {
         let key = |kind: &str, name: &str| {
-            Some(WorkloadKey { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+            Some(WorkloadKey {
+                kind: kind.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            })
         };
         match self {
             Self::Bare => None,
-            Self::ReplicaSet { deployment: Some(deployment), .. } => key("Deployment", &deployment.metadata.name),
+            Self::ReplicaSet {
+                deployment: Some(deployment),
+                ..
+            } => key("Deployment", &deployment.metadata.name),
             Self::ReplicaSet { set, kind, .. } => key(kind, &set.metadata.name),
             Self::StatefulSet(set) => key("StatefulSet", &set.metadata.name),
             Self::Job(job) => key("Job", &job.metadata.name),

@@ -19,7 +19,10 @@ pub fn active(pod: &Pod) -> bool {
 
 /// The Deployment above a ReplicaSet, where it was read.
 pub fn deployment<'a>(snapshot: &'a Snapshot, set: &ReplicaSet) -> Option<&'a Deployment> {
-    let parent = set.metadata.controller().filter(|parent| parent.kind == "Deployment" && parent.group() == "apps")?;
+    let parent = set
+        .metadata
+        .controller()
+        .filter(|parent| parent.kind == "Deployment" && parent.group() == "apps")?;
     snapshot.deployments.find(&set.metadata.namespace, &parent.name)
 }
 
