@@ -16,7 +16,10 @@ pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
     let mut whole: Option<DrainPreflight> = None;
     let mut sure = true;
     for node in &request.nodes {
-        let alone = Request { nodes: vec![node.clone()], ..request.clone() };
+        let alone = Request {
+            nodes: vec![node.clone()],
+            ..request.clone()
+        };
         let mut documents = Vec::new();
         let mut next = Vec::new();
         let mut bounded = false;
@@ -58,7 +61,9 @@ pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
         .nodes
         .iter()
         .map(|node| {
-            let drain = ["drain".to_owned(), node.clone()].into_iter().chain(request.flag_words.iter().cloned());
+            let drain = ["drain".to_owned(), node.clone()]
+                .into_iter()
+                .chain(request.flag_words.iter().cloned());
             format!("{} && {}", request.kubectl.line(drain), request.kubectl.line(["uncordon", node]))
         })
         .collect::<Vec<_>>()
@@ -78,9 +83,16 @@ fn merged(documents: Vec<DrainPreflight>, sure: bool) -> Option<DrainPreflight> 
         if findings.iter().any(|known| same(known, candidate)) {
             continue;
         }
-        let alike: Vec<&Finding> =
-            std::iter::once(&first).chain(&others).filter_map(|document| document.findings.iter().find(|other| same(other, candidate))).collect();
-        let worst = alike.iter().copied().max_by_key(|finding| finding.severity).unwrap_or(candidate).clone();
+        let alike: Vec<&Finding> = std::iter::once(&first)
+            .chain(&others)
+            .filter_map(|document| document.findings.iter().find(|other| same(other, candidate)))
+            .collect();
+        let worst = alike
+            .iter()
+            .copied()
+            .max_by_key(|finding| finding.severity)
+            .unwrap_or(candidate)
+            .clone();
         let everywhere = alike.len() == count && alike.iter().all(|finding| finding.severity == worst.severity);
         findings.push(if everywhere && sure { worst } else { possible(worst) });
     }
@@ -97,7 +109,10 @@ fn merged(documents: Vec<DrainPreflight>, sure: bool) -> Option<DrainPreflight> 
             }
         }
         for row in &mut first.evictions {
-            if let Some(same) = other.evictions.iter().find(|same| same.pod == row.pod && same.namespace == row.namespace)
+            if let Some(same) = other
+                .evictions
+                .iter()
+                .find(|same| same.pod == row.pod && same.namespace == row.namespace)
                 && same.replacement != row.replacement
             {
                 row.replacement.certainty = Certainty::Possible;
@@ -108,8 +123,20 @@ fn merged(documents: Vec<DrainPreflight>, sure: bool) -> Option<DrainPreflight> 
             }
         }
         first.not_assessed.extend(other.not_assessed);
-        first.unserved.extend(other.unserved.into_iter().filter(|row| !first.unserved.contains(row)).collect::<Vec<_>>());
-        first.leaders.extend(other.leaders.into_iter().filter(|row| !first.leaders.contains(row)).collect::<Vec<_>>());
+        first.unserved.extend(
+            other
+                .unserved
+                .into_iter()
+                .filter(|row| !first.unserved.contains(row))
+                .collect::<Vec<_>>(),
+        );
+        first.leaders.extend(
+            other
+                .leaders
+                .into_iter()
+                .filter(|row| !first.leaders.contains(row))
+                .collect::<Vec<_>>(),
+        );
     }
     first.not_assessed.sort();
     first.not_assessed.dedup();
@@ -122,7 +149,11 @@ fn possible(finding: Finding) -> Finding {
         Severity::Unsafe => Severity::AtRisk,
         other => other,
     };
-    Finding { severity, certainty: Certainty::Possible, ..finding }
+    Finding {
+        severity,
+        certainty: Certainty::Possible,
+        ..finding
+    }
 }
 
 fn too_many(document: &mut DrainPreflight, node: &str) {
@@ -148,7 +179,11 @@ fn too_many(document: &mut DrainPreflight, node: &str) {
 /// Two drains as one document: findings that are the same stand once, as the worse of the two.
 fn appended(mut before: DrainPreflight, turn: DrainPreflight) -> DrainPreflight {
     for finding in turn.findings {
-        match before.findings.iter_mut().find(|known| known.code == finding.code && known.object == finding.object) {
+        match before
+            .findings
+            .iter_mut()
+            .find(|known| known.code == finding.code && known.object == finding.object)
+        {
             Some(known) if finding.severity > known.severity => *known = finding,
             Some(_) => {}
             None => before.findings.push(finding),
@@ -161,7 +196,12 @@ fn appended(mut before: DrainPreflight, turn: DrainPreflight) -> DrainPreflight 
     }
     before.drain.per_node.extend(turn.drain.per_node);
     before.evictions.extend(turn.evictions);
-    before.unserved.extend(turn.unserved.into_iter().filter(|row| !before.unserved.contains(row)).collect::<Vec<_>>());
+    before.unserved.extend(
+        turn.unserved
+            .into_iter()
+            .filter(|row| !before.unserved.contains(row))
+            .collect::<Vec<_>>(),
+    );
     before.leaders.extend(turn.leaders);
     before.after = turn.after;
     before.not_assessed.extend(turn.not_assessed);

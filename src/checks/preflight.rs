@@ -96,7 +96,11 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     }
     sort(&mut findings);
     let drain = drain_result(&parts, &findings);
-    let after = if request.one_by_one { successors(&traces[0]) } else { (Vec::new(), false) };
+    let after = if request.one_by_one {
+        successors(&traces[0])
+    } else {
+        (Vec::new(), false)
+    };
     let last = parts.len() - 1;
     let evictions = merged_rows(&parts);
     let part = parts.swap_remove(last);

@@ -86,7 +86,12 @@ struct Explorer<'a, 'b> {
 
 impl<'a, 'b> Explorer<'a, 'b> {
     fn new(cast: &'b Cast<'a>) -> Self {
-        Self { cast, seen: HashSet::new(), bounded: false, gaps: RefCell::new(BTreeSet::new()) }
+        Self {
+            cast,
+            seen: HashSet::new(),
+            bounded: false,
+            gaps: RefCell::new(BTreeSet::new()),
+        }
     }
 
     /// Whether a state was not looked at before. One that has settled differs from one that has not.
@@ -113,7 +118,10 @@ impl<'a, 'b> Explorer<'a, 'b> {
             return match (outcome, self.too_slow(&state)) {
                 (DrainOutcome::Finishes, Paths::All) => vec![self.end_turn(state, DrainOutcome::Fails)],
                 (DrainOutcome::Finishes, Paths::Some) => {
-                    vec![self.end_turn(state.clone(), DrainOutcome::Fails), self.end_turn(state, DrainOutcome::Finishes)]
+                    vec![
+                        self.end_turn(state.clone(), DrainOutcome::Fails),
+                        self.end_turn(state, DrainOutcome::Finishes),
+                    ]
                 }
                 _ => vec![self.end_turn(state, outcome)],
             };
@@ -149,13 +157,24 @@ impl<'a, 'b> Explorer<'a, 'b> {
     ///
     /// kubectl tries a refused eviction again every five seconds; a pod may take its grace period to end.
     fn too_slow(&self, state: &State<'a>) -> Paths {
-        let Some(timeout) = self.cast.flags.timeout else { return Paths::None };
+        let Some(timeout) = self.cast.flags.timeout else {
+            return Paths::None;
+        };
         let retries = f64::from(state.round.saturating_sub(1)) * RETRY_SECONDS;
         let grace = |index: usize| match self.cast.flags.grace_period {
-            own if own < 0 => self.cast.candidates[index].pod.spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_SECONDS),
+            own if own < 0 => self.cast.candidates[index]
+                .pod
+                .spec
+                .termination_grace_period_seconds
+                .unwrap_or(DEFAULT_GRACE_SECONDS),
             given => given,
         };
-        let longest = self.turn(state).filter(|index| !self.cast.candidates[*index].pod.finished()).map(grace).max().unwrap_or(0);
+        let longest = self
+            .turn(state)
+            .filter(|index| !self.cast.candidates[*index].pod.finished())
+            .map(grace)
+            .max()
+            .unwrap_or(0);
         let seconds = timeout.as_secs_f64();
         if seconds < retries {
             Paths::All

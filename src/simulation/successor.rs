@@ -16,7 +16,11 @@ pub const MAX_SUCCESSORS: usize = 8;
 pub fn successors(trace: &Trace<'_>) -> (Vec<Snapshot>, bool) {
     let mut found: Vec<Snapshot> = Vec::new();
     let mut seen: Vec<Vec<(String, Option<usize>)>> = Vec::new();
-    for end in trace.ends.iter().filter(|end| end.ended.iter().all(|outcome| *outcome == DrainOutcome::Finishes)) {
+    for end in trace
+        .ends
+        .iter()
+        .filter(|end| end.ended.iter().all(|outcome| *outcome == DrainOutcome::Finishes))
+    {
         let mut open = end.clone();
         for node in &trace.cast.nodes {
             open.placement.uncordon(*node);
@@ -57,7 +61,9 @@ fn snapshot(trace: &Trace<'_>, state: &State<'_>) -> Snapshot {
     let mut next = trace.cast.snapshot.clone();
     for (index, candidate) in trace.cast.candidates.iter().enumerate() {
         if matches!(state.old[index], Old::Gone(_)) {
-            next.objects.pods.remove(&candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
+            next.objects
+                .pods
+                .remove(&candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
         }
     }
     for (index, new) in state.new.iter().enumerate() {
@@ -66,7 +72,9 @@ fn snapshot(trace: &Trace<'_>, state: &State<'_>) -> Snapshot {
             Progress::Gated | Progress::Pending => None,
             Progress::Placed { node, .. } => Some(state.placement.nodes()[node].name().to_owned()),
         };
-        let Some(occupant) = state.occupant(&trace.cast, index) else { continue };
+        let Some(occupant) = state.occupant(&trace.cast, index) else {
+            continue;
+        };
         let mut pod = Pod::default();
         match (new.waiting, new.replaces) {
             (Some(waiting), _) => pod = trace.cast.waiting[waiting].pod.clone(),
@@ -81,9 +89,16 @@ fn snapshot(trace: &Trace<'_>, state: &State<'_>) -> Snapshot {
             (None, None) => continue,
         }
         let ready = state.ready(&trace.cast, new);
-        pod.status = PodStatus { phase: if node.is_some() { "Running" } else { "Pending" }.to_owned(), ..PodStatus::default() };
+        pod.status = PodStatus {
+            phase: if node.is_some() { "Running" } else { "Pending" }.to_owned(),
+            ..PodStatus::default()
+        };
         if ready {
-            pod.status.conditions = vec![Condition { kind: "Ready".to_owned(), status: "True".to_owned(), ..Condition::default() }];
+            pod.status.conditions = vec![Condition {
+                kind: "Ready".to_owned(),
+                status: "True".to_owned(),
+                ..Condition::default()
+            }];
         }
         pod.spec.node_name = node;
         next.objects.pods.insert(pod);
