@@ -2,6 +2,7 @@
 
 use crate::cluster::objects::{Lease, Pod};
 use crate::kubernetes::leases::{self, Holder, HolderForm};
+use crate::kubernetes::workloads::{self, WorkloadKey};
 use crate::report::document::LeaderRow;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 use crate::simulation::state::Old;
@@ -23,6 +24,7 @@ struct Rule {
     released: bool,
     duration: i64,
     retry: i64,
+    component: Option<WorkloadKey>,
 }
 
 /// The leaders that the drain ends.
@@ -31,8 +33,11 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
     let mut found = Vec::new();
     for lease in context.snapshot.leases.seen() {
         let rule = rule(context, lease);
-        // Without a rule of its own a lease counts where its holder is a pod of the same namespace.
-        let candidate = |pod: &Pod| pod.metadata.namespace == lease.metadata.namespace;
+        // Without a component of its own a lease counts where its holder is a pod of the same namespace.
+        let candidate = |pod: &Pod| match &rule.component {
+            Some(key) => workloads::owner(context.snapshot, pod).key(&pod.metadata.namespace).as_ref() == Some(key),
+            None => pod.metadata.namespace == lease.metadata.namespace,
+        };
         let holder = match leases::holder(context.snapshot, lease, rule.form, &candidate) {
             Holder::Pod(pod) => Some(pod),
             Holder::Node(_, pod) => pod,
@@ -87,11 +92,16 @@ fn rule(context: &Context<'_>, lease: &Lease) -> Rule {
         install
             .components
             .iter()
-            .flat_map(|(id, deployment)| id.elections(deployment))
-            .find(|election| election.lease == lease.metadata.name && election.namespace == lease.metadata.namespace)
+            .flat_map(|(id, deployment)| id.elections(deployment).into_iter().map(move |election| (election, *deployment)))
+            .find(|(election, _)| election.lease == lease.metadata.name && election.namespace == lease.metadata.namespace)
     });
     match known {
-        Some(election) => Rule {
+        Some((election, deployment)) => Rule {
+            component: Some(WorkloadKey {
+                kind: "Deployment".to_owned(),
+                namespace: deployment.metadata.namespace.clone(),
+                name: deployment.metadata.name.clone(),
+            }),
             form: election.holder,
             released: election.released_on_exit,
             duration: election.duration_seconds,
@@ -102,6 +112,7 @@ fn rule(context: &Context<'_>, lease: &Lease) -> Rule {
             released: false,
             duration: lease.spec.lease_duration_seconds,
             retry: 2,
+            component: None,
         },
     }
 }

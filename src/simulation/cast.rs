@@ -176,6 +176,8 @@ pub struct Set<'a> {
     pub template: Option<Incoming<'a>>,
     /// Whether gates hold a replacement.
     pub gated: bool,
+    /// Priority of a replacement, as that of the pod that it replaces.
+    pub priority: i64,
     /// Whether a replacement becomes Ready once it runs: one of the template's pods is Ready now.
     pub becomes_ready: bool,
     /// Host ports that a replacement binds.
@@ -521,7 +523,8 @@ impl<'a> Cast<'a> {
             why_none: None,
             unknown: false,
             template,
-            gated: template.is_some_and(|template| gated(template.spec)),
+            gated: template.is_some_and(|template| gated(template.spec)) || tenants::admitted_by_kueue(pod),
+            priority: pod.spec.priority.unwrap_or(0),
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
             create_hooks: Vec::new(),

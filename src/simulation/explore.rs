@@ -13,7 +13,7 @@ use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
 
-use super::cast::{Cast, Gap, Hold};
+use super::cast::{Assume, Cast, Gap, Hold};
 use super::state::{New, Old, Progress, State};
 use super::trace::Paths;
 
@@ -22,6 +22,9 @@ pub const MAX_STATES: usize = 1000;
 
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
+
+/// With more nodes than this, preemption is not tried node by node.
+const MAX_PREEMPTION_TRIALS: usize = 64;
 
 /// Seconds between two tries of a refused eviction (`k8s.io/kubectl/pkg/drain/drain.go`, EvictErrorRetryDelay).
 const RETRY_SECONDS: f64 = 5.0;
@@ -249,7 +252,43 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 .collect();
         }
         choices.retain(|choice| !choice.is_empty());
+        let late: Vec<Choice> = choices.iter().filter_map(|choice| self.late(state, choice)).collect();
+        choices.extend(late);
         choices
+    }
+
+    /// The same round where a webhook that is called for evictions has lost its last backend by the time it is asked
+    /// about the others.
+    fn late(&self, state: &State<'a>, choice: &Choice) -> Option<Choice> {
+        let gone = |hook: usize| {
+            self.cast.hooks[hook].served.is_some_and(|served| {
+                let backends = choice
+                    .accepted
+                    .iter()
+                    .filter(|index| self.cast.served[served].candidates.contains(index))
+                    .count();
+                backends > 0 && state.endpoints(self.cast, served, false) == super::cast::count(backends)
+            })
+        };
+        let backs = |index: usize, hook: usize| {
+            self.cast.hooks[hook]
+                .served
+                .is_some_and(|served| self.cast.served[served].candidates.contains(&index))
+        };
+        let (failed, accepted): (Vec<usize>, Vec<usize>) = choice.accepted.iter().copied().partition(|index| {
+            self.cast.candidates[*index]
+                .eviction_hooks
+                .iter()
+                .any(|(hook, certain)| *certain && gone(*hook) && !backs(*index, *hook))
+        });
+        if failed.is_empty() {
+            return None;
+        }
+        Some(Choice {
+            accepted,
+            failed: choice.failed.iter().copied().chain(failed).collect(),
+            budgets: choice.budgets.clone(),
+        })
     }
 
     /// The ways to share out an allowance among pods, those of one kind being alike.
@@ -390,8 +429,67 @@ impl<'a, 'b> Explorer<'a, 'b> {
                     .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
             }
         }
-        (0..decisions.len())
+        let takers: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
+            .collect();
+        if !takers.is_empty() {
+            return takers;
+        }
+        let preemptible = self.preemptible(state, index, &incoming, &decisions);
+        if !preemptible.is_empty() {
+            let key = &self.cast.workloads[self.cast.sets[state.new[index].set].workload].key;
+            self.gaps.borrow_mut().insert(Gap::undecided(
+                format!("whether the replacement of {key} preempts others"),
+                "preemption is not modelled: pods of a lower priority may have to give way to it",
+            ));
+        }
+        if self.cast.assume == Assume::Worst {
+            Vec::new()
+        } else {
+            preemptible
+        }
+    }
+
+    /// Nodes that refuse the pod for a reason that the eviction of pods of a lower priority can remove
+    /// (`pkg/scheduler/framework/preemption/preemption.go`).
+    fn preemptible(&self, state: &State<'a>, index: usize, incoming: &Incoming<'a>, decisions: &[Decision]) -> Vec<usize> {
+        let priority = match state.new[index].waiting {
+            Some(waiting) => self.cast.waiting[waiting].pod.spec.priority.unwrap_or(0),
+            None => self.cast.sets[state.new[index].set].priority,
+        };
+        if incoming.spec.preemption_policy.as_deref() == Some("Never") {
+            return Vec::new();
+        }
+        let helps = |reason: &str| {
+            reason.starts_with("Insufficient")
+                || reason.starts_with("Too many pods")
+                || ["ports", "anti-affinity", "spread"].iter().any(|word| reason.contains(word))
+        };
+        let lower = |occupant: &scheduling::Occupant<'_>| !occupant.terminating && occupant.spec.priority.unwrap_or(0) < priority;
+        let hopeful: Vec<usize> = (0..decisions.len())
+            .filter(|node| matches!(&decisions[*node], Decision::Refused(reason) if helps(reason)))
+            .filter(|node| state.placement.nodes()[*node].occupants().any(lower))
+            .collect();
+        // As upstream: without all pods of a lower priority the node must fit. With many nodes, that it may is enough.
+        if hopeful.len() > MAX_PREEMPTION_TRIALS {
+            return hopeful;
+        }
+        hopeful
+            .into_iter()
+            .filter(|node| {
+                let mut without = state.placement.clone();
+                let victims: Vec<(&str, &str)> = state.placement.nodes()[*node]
+                    .occupants()
+                    .filter(|occupant| lower(occupant))
+                    .map(|victim| (victim.namespace, victim.name))
+                    .collect();
+                for (namespace, name) in victims {
+                    without.remove(*node, namespace, name);
+                }
+                scheduling::decide(&without, incoming)
+                    .get(*node)
+                    .is_some_and(|decision| State::takes(self.cast, decision))
+            })
             .collect()
     }
 
