@@ -34,11 +34,7 @@ pub fn refused(context: &Context<'_>) -> Vec<Finding> {
         let node = trace.cast.node_name(turn);
         let flags: Vec<&str> = reasons.keys().map(|reason| reason.flag()).collect();
         let mut item = finding(
-            if reasons.contains_key(&Refusal::OrphanedDaemonSet) {
-                Code::OrphanedDaemonSetPod
-            } else {
-                Code::DrainRefused
-            },
+            Code::DrainRefused,
             severity,
             certainty,
             object("Node", "", node),
@@ -73,10 +69,15 @@ pub fn refused(context: &Context<'_>) -> Vec<Finding> {
             command: None,
             values_key: None,
         };
-        if item.code == Code::OrphanedDaemonSetPod && reasons.len() > 1 {
-            let mut refused = item.clone();
-            refused.code = Code::DrainRefused;
-            found.push(refused);
+        if let Some(pods) = reasons.get(&Refusal::OrphanedDaemonSet) {
+            let mut orphans = item.clone();
+            orphans.code = Code::OrphanedDaemonSetPod;
+            orphans.message = format!(
+                "the DaemonSet of {} is gone: kubectl removes {} only with --force",
+                listed(pods),
+                if pods.len() == 1 { "it" } else { "them" }
+            );
+            found.push(orphans);
         }
         found.push(item);
     }

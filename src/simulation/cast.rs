@@ -485,6 +485,14 @@ impl<'a> Cast<'a> {
                 Some(set) => *set,
                 None => {
                     let set = self.new_set(index, workload, own_template);
+                    if set.unknown {
+                        let key = &self.workloads[workload].key;
+                        let why = set.why_none.clone().unwrap_or_default();
+                        self.gaps.insert(match &set.owner {
+                            Owner::Unknown(_, missing) => Gap::unread(format!("whether {key} makes its pods again"), missing),
+                            _ => Gap::undecided(format!("whether {key} makes its pods again"), why),
+                        });
+                    }
                     self.sets.push(set);
                     known.insert(id, self.sets.len() - 1);
                     self.sets.len() - 1
@@ -926,16 +934,32 @@ impl<'a> Cast<'a> {
     /// Webhooks called for a request that fails when they do, and whether the call is certain.
     fn called(&mut self, request: &Request<'_>) -> Vec<(usize, bool)> {
         let mut result = Vec::new();
+        let mut gaps = Vec::new();
         for (index, hook) in self.hooks.iter().enumerate() {
             if !admission::fails_closed(hook.configured.webhook) {
                 continue;
             }
+            let name = &hook.configured.webhook.name;
+            let what = || {
+                format!(
+                    "whether webhook {name} is called for pods of {}",
+                    request.namespace.unwrap_or_default()
+                )
+            };
             match admission::called(self.snapshot, hook.configured.webhook, request) {
                 Called::Yes => result.push((index, true)),
                 Called::No => {}
-                Called::Possibly(_) | Called::Unknown(_) => result.push((index, false)),
+                Called::Possibly(why) => {
+                    gaps.push(Gap::undecided(what(), why));
+                    result.push((index, false));
+                }
+                Called::Unknown(missing) => {
+                    gaps.push(Gap::unread(what(), &missing));
+                    result.push((index, false));
+                }
             }
         }
+        self.gaps.extend(gaps);
         result
     }
 
