@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::objects::PodDisruptionBudget;
+use crate::cluster::objects::{IntOrPercent, PodDisruptionBudget};
 use crate::kubernetes::disruption::{self, Counted, Status};
 use crate::kubernetes::eviction::{self, Answer};
+use crate::kubernetes::scheduling;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
+use crate::simulation::cast::Budget;
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
@@ -179,15 +181,32 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
         .find_map(|candidate| trace.cast.candidates[*candidate].workload)
         .map(|workload| &trace.cast.workloads[workload]);
     let scale_to = workload.and_then(|workload| Some((&workload.key, workload.wanted? + 1)));
-    let zero = matches!(budget.spec.max_unavailable, Some(crate::cluster::objects::IntOrPercent::Int(0)));
+    // More replicas help where a fixed number must remain, and never against a share of them.
+    let fixed = budget.spec.max_unavailable.is_none() && matches!(budget.spec.min_available, Some(IntOrPercent::Int(_)));
+    let cordoned = trace
+        .cast
+        .placement
+        .nodes()
+        .iter()
+        .enumerate()
+        .find(|(index, state)| state.node().spec.unschedulable && !trace.cast.nodes.contains(index))
+        .map(|(_, state)| state.name());
     match scale_to {
-        Some((key, replicas)) if never && !zero && matches!(key.kind.as_str(), "Deployment" | "StatefulSet") => {
+        Some((key, replicas)) if never && fixed && matches!(key.kind.as_str(), "Deployment" | "StatefulSet") => {
             let values_key = context.component(&key.kind, namespace, &key.name).and_then(|id| {
                 let mode = context.install?.mode;
                 crate::gpustack::values::replicas(mode, id, u32::try_from(replicas).ok()?)
             });
             Remedy {
-                text: format!("run {replicas} replicas of {}, in your values and for good; or now:", key.name),
+                text: format!(
+                    "run {replicas} replicas of {}{}, in your values and for good; or now:",
+                    key.name,
+                    if room_for_one_more(context, entry) {
+                        ""
+                    } else {
+                        ", and give the new one a node that it fits on"
+                    }
+                ),
                 command: Some(context.kubectl.line([
                     "scale",
                     &format!("{}/{}", key.kind.to_lowercase(), key.name),
@@ -212,12 +231,43 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
             ])),
             values_key: None,
         },
+        _ if cordoned.is_some() => Remedy {
+            text: "uncordon the other node first, and wait until what is Pending is Ready".to_owned(),
+            command: cordoned.map(|node| context.kubectl.line(["uncordon", node])),
+            values_key: None,
+        },
+        _ if trace.cast.nodes.len() > 1 => Remedy {
+            text: format!(
+                "drain one node at a time, and uncordon it before the next: first {}; --one-by-one predicts that",
+                trace.cast.node_name(0)
+            ),
+            command: Some(
+                context
+                    .kubectl
+                    .line(["drain", trace.cast.node_name(0), "--ignore-daemonsets", "--delete-emptydir-data"]),
+            ),
+            values_key: None,
+        },
         _ => Remedy {
             text: "get the missing pods Ready first: see why they are not".to_owned(),
             command: Some(context.kubectl.line(["get", "pods", "-n", namespace, "-o", "wide"])),
             values_key: None,
         },
     }
+}
+
+/// Whether some node that stays takes one more pod of what the budget guards.
+fn room_for_one_more(context: &Context<'_>, entry: &Budget<'_>) -> bool {
+    let cast = &context.trace.cast;
+    entry
+        .candidates
+        .iter()
+        .filter_map(|candidate| cast.sets[cast.candidates[*candidate].set?].template)
+        .any(|template| {
+            scheduling::decide(&cast.placement, &template)
+                .iter()
+                .any(|decision| State::takes(cast, decision))
+        })
 }
 
 /// Pods under more than one budget: the eviction ends with an error.

@@ -6,6 +6,7 @@ pub mod budgets;
 pub mod codes;
 pub mod leaders;
 pub mod nodes;
+pub mod one_by_one;
 pub mod pods;
 pub mod preflight;
 pub mod serving;
@@ -46,6 +47,7 @@ pub const CHECKS: &[Check] = &[
     nodes::refused,
     nodes::cordoned,
     nodes::no_install,
+    nodes::too_slow,
     pods::held,
     pods::unmanaged,
     pods::local_data,

@@ -31,6 +31,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         let node = trace.cast.node_name(candidate.turn);
         let never = |end: &State<'_>| matches!(end.old[index], Old::Terminating(_)) && trace.stuck(end, index);
         let Some((severity, certainty)) = graded(trace.paths(never), Severity::Unsafe, Severity::AtRisk) else {
+            found.extend(late(context, index, candidate));
             continue;
         };
         if candidate.holds.contains(&Hold::Node) {
@@ -149,6 +150,52 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         found.push(item);
     }
     found
+}
+
+/// A finalizer that is removed late, as the removal is refused for a while.
+fn late(context: &Context<'_>, index: usize, candidate: &Candidate<'_>) -> Option<Finding> {
+    let trace = context.trace;
+    if !candidate
+        .holds
+        .iter()
+        .any(|hold| matches!(hold, Hold::JobTracking | Hold::Kueue { .. }))
+    {
+        return None;
+    }
+    let hook = candidate
+        .update_hooks
+        .iter()
+        .map(|(hook, _)| &trace.cast.hooks[*hook])
+        .find(|hook| {
+            hook.served.is_some_and(|served| {
+                trace
+                    .ends
+                    .iter()
+                    .any(|end| end.served_lows[served].certain == 0 && matches!(end.old[index], Old::Gone(_)))
+            })
+        })?;
+    let name = pod_name(candidate);
+    let mut item = finding(
+        Code::FinalizerHoldsPod,
+        Severity::Info,
+        Certainty::Certain,
+        pod_ref(candidate),
+        format!(
+            "{name} stays Terminating until webhook {} answers again",
+            hook.configured.webhook.name
+        ),
+    );
+    item.node = Some(trace.cast.node_name(candidate.turn).to_owned());
+    item.evidence = vec![format!(
+        "finalizers: {}; their removal is an update of the pod",
+        candidate.pod.metadata.finalizers.join(", ")
+    )];
+    item.consequence = "the drain takes that much longer".to_owned();
+    item.remedy = Remedy {
+        text: "nothing: it ends by itself".to_owned(),
+        ..Remedy::default()
+    };
+    Some(item)
 }
 
 /// `unmanaged-pod`, `orphaned-pod`: gone for good.

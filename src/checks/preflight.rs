@@ -15,6 +15,7 @@ use crate::report::finding::{Certainty, Finding, MissingRight, NotAssessed, Seve
 use crate::report::shell::Kubectl;
 use crate::simulation::cast::{Assume, Gap, Props};
 use crate::simulation::state::{New, Old, Progress, State};
+use crate::simulation::successor::successors;
 use crate::simulation::trace::{self, Paths, Trace};
 
 use super::codes::Code;
@@ -55,10 +56,23 @@ pub struct Request {
     pub accept: Vec<Accepted>,
     /// How the user reaches the cluster.
     pub kubectl: Kubectl,
+    /// Release to look for.
+    pub release: Option<String>,
+    /// Namespace to look in.
+    pub namespace: Option<String>,
 }
 
 /// Plays the drain and writes down what it does.
 pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> DrainPreflight {
+    if request.one_by_one && request.nodes.len() > 1 {
+        return super::one_by_one::assess(snapshot, request);
+    }
+    judge(snapshot, found, request).0
+}
+
+/// Plays the drain and writes down what it does; with the clusters that there may be after an uncordon, where another
+/// drain follows, and whether there are more of them.
+pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> (DrainPreflight, (Vec<Snapshot>, bool)) {
     let install = match found {
         Found::One(install) => Some(install),
         _ => None,
@@ -82,10 +96,15 @@ pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> Drai
     }
     sort(&mut findings);
     let drain = drain_result(&parts, &findings);
+    let after = if request.one_by_one {
+        successors(&traces[0])
+    } else {
+        (Vec::new(), false)
+    };
     let last = parts.len() - 1;
     let evictions = merged_rows(&parts);
     let part = parts.swap_remove(last);
-    DrainPreflight {
+    let document = DrainPreflight {
         header: header("DrainPreflight", snapshot, install),
         nodes: request.nodes.clone(),
         flags: request.flag_words.clone(),
@@ -104,7 +123,8 @@ pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> Drai
                 .chain(request.flag_words.iter().cloned()),
         ),
         not_assessed,
-    }
+    };
+    (document, after)
 }
 
 /// What every document starts with.
@@ -129,7 +149,7 @@ pub fn header(kind: &'static str, snapshot: &Snapshot, install: Option<&Install<
 }
 
 /// Worst first; then by code and object.
-fn sort(findings: &mut [Finding]) {
+pub(super) fn sort(findings: &mut [Finding]) {
     findings.sort_by(|a, b| (b.severity, a.code.as_str(), &a.object, &a.node).cmp(&(a.severity, b.code.as_str(), &b.object, &b.node)));
 }
 
@@ -303,6 +323,7 @@ const CAUSES: &[Code] = &[
     Code::StuckTerminating,
     Code::PdbOverlap,
     Code::WebhookBlocksEviction,
+    Code::TimeoutTooShort,
 ];
 
 fn drain_result(parts: &[Part<'_>], findings: &[Finding]) -> DrainResult {
@@ -391,7 +412,7 @@ fn finishing(trace: &Trace<'_>) -> String {
         .ends
         .iter()
         .flat_map(|end| &end.old)
-        .filter_map(|old| round(*old))
+        .filter_map(|old| old.round())
         .max()
         .unwrap_or(0);
     let verb = if trace.cast.flags.disable_eviction { "deleted" } else { "evicted" };
@@ -400,13 +421,6 @@ fn finishing(trace: &Trace<'_>) -> String {
         1 => format!("1 pod is {verb}"),
         many if rounds > 1 => format!("{many} pods are {verb}, in {rounds} rounds"),
         many => format!("{many} pods are {verb}"),
-    }
-}
-
-fn round(old: Old) -> Option<u32> {
-    match old {
-        Old::Here => None,
-        Old::Terminating(round) | Old::Gone(round) | Old::Failed(round) => Some(round),
     }
 }
 
@@ -420,7 +434,7 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
         .map(|(index, candidate)| {
             let pod = candidate.pod;
             let action = trace.ends.iter().map(|end| action(trace, end, index)).max().unwrap_or(Action::Keep);
-            let rounds: Option<Option<u32>> = trace.ends.iter().map(|end| round(end.old[index])).min();
+            let rounds: Option<Option<u32>> = trace.ends.iter().map(|end| end.old[index].round()).min();
             EvictionRow {
                 pod: pod.metadata.name.clone(),
                 namespace: pod.metadata.namespace.clone(),

@@ -135,6 +135,11 @@ impl<T: Object> Listing<T> {
         }
     }
 
+    /// Takes an object out.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        self.items.retain(|item| key(item) != (namespace, name));
+    }
+
     /// Records what came of reading a part. A part read twice keeps the better outcome.
     pub fn cover(&mut self, scope: Scope, outcome: Result<(), NotRead>) {
         match self.coverage.get(&scope) {

@@ -69,6 +69,8 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         one_by_one: args.one_by_one,
         accept: args.accept.clone(),
         kubectl: Kubectl::new(connection.repeat()),
+        release: args.source.release.clone(),
+        namespace: connection.namespace.clone(),
     };
     let document = preflight::assess(&snapshot, &found, &request);
     super::print(&document, &args.output, |style, wide, out| {

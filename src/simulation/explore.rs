@@ -15,12 +15,19 @@ use crate::report::document::DrainOutcome;
 
 use super::cast::{Cast, Gap, Hold};
 use super::state::{New, Old, Progress, State};
+use super::trace::Paths;
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
 
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
+
+/// Seconds between two tries of a refused eviction (`k8s.io/kubectl/pkg/drain/drain.go`, EvictErrorRetryDelay).
+const RETRY_SECONDS: f64 = 5.0;
+
+/// Seconds that a pod may take to end where it says nothing.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// What exploring gave.
 #[derive(Debug)]
@@ -37,12 +44,7 @@ pub struct Explored<'a> {
 
 /// Plays the drain on every path.
 pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
-    let mut explorer = Explorer {
-        cast,
-        seen: HashSet::new(),
-        bounded: false,
-        gaps: RefCell::new(BTreeSet::new()),
-    };
+    let mut explorer = Explorer::new(cast);
     let unfamiliar = cast.candidates.iter().any(|candidate| {
         candidate
             .holds
@@ -70,6 +72,11 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
     }
 }
 
+/// The moments that a moment outside of a drain comes to rest in.
+pub fn settled<'a>(cast: &Cast<'a>, state: State<'a>) -> Vec<State<'a>> {
+    Explorer::new(cast).settle(state)
+}
+
 struct Explorer<'a, 'b> {
     cast: &'b Cast<'a>,
     seen: HashSet<(bool, super::state::Key)>,
@@ -77,7 +84,16 @@ struct Explorer<'a, 'b> {
     gaps: RefCell<BTreeSet<Gap>>,
 }
 
-impl<'a> Explorer<'a, '_> {
+impl<'a, 'b> Explorer<'a, 'b> {
+    fn new(cast: &'b Cast<'a>) -> Self {
+        Self {
+            cast,
+            seen: HashSet::new(),
+            bounded: false,
+            gaps: RefCell::new(BTreeSet::new()),
+        }
+    }
+
     /// Whether a state was not looked at before. One that has settled differs from one that has not.
     fn is_new(&mut self, state: &State<'a>, settled: bool) -> bool {
         if self.seen.len() >= MAX_STATES {
@@ -99,7 +115,16 @@ impl<'a> Explorer<'a, '_> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
-            return vec![self.end_turn(state, outcome)];
+            return match (outcome, self.too_slow(&state)) {
+                (DrainOutcome::Finishes, Paths::All) => vec![self.end_turn(state, DrainOutcome::Fails)],
+                (DrainOutcome::Finishes, Paths::Some) => {
+                    vec![
+                        self.end_turn(state.clone(), DrainOutcome::Fails),
+                        self.end_turn(state, DrainOutcome::Finishes),
+                    ]
+                }
+                _ => vec![self.end_turn(state, outcome)],
+            };
         }
         choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
     }
@@ -125,6 +150,38 @@ impl<'a> Explorer<'a, '_> {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
+        }
+    }
+
+    /// Whether a turn that ends by itself may end after `--timeout`.
+    ///
+    /// kubectl tries a refused eviction again every five seconds; a pod may take its grace period to end.
+    fn too_slow(&self, state: &State<'a>) -> Paths {
+        let Some(timeout) = self.cast.flags.timeout else {
+            return Paths::None;
+        };
+        let retries = f64::from(state.round.saturating_sub(1)) * RETRY_SECONDS;
+        let grace = |index: usize| match self.cast.flags.grace_period {
+            own if own < 0 => self.cast.candidates[index]
+                .pod
+                .spec
+                .termination_grace_period_seconds
+                .unwrap_or(DEFAULT_GRACE_SECONDS),
+            given => given,
+        };
+        let longest = self
+            .turn(state)
+            .filter(|index| !self.cast.candidates[*index].pod.finished())
+            .map(grace)
+            .max()
+            .unwrap_or(0);
+        let seconds = timeout.as_secs_f64();
+        if seconds < retries {
+            Paths::All
+        } else if seconds < retries + longest.max(0) as f64 {
+            Paths::Some
+        } else {
+            Paths::None
         }
     }
 

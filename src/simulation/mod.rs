@@ -8,4 +8,5 @@
 pub mod cast;
 pub mod explore;
 pub mod state;
+pub mod successor;
 pub mod trace;

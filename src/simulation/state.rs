@@ -21,6 +21,16 @@ pub enum Old {
     Failed(u32),
 }
 
+impl Old {
+    /// The round in which its removal was asked for.
+    pub fn round(self) -> Option<u32> {
+        match self {
+            Self::Here => None,
+            Self::Terminating(round) | Self::Gone(round) | Self::Failed(round) => Some(round),
+        }
+    }
+}
+
 /// How far a replacement has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Progress {
