@@ -49,10 +49,9 @@ fn at_best(context: &Context<'_>, index: usize) -> Option<Status> {
 pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
     let trace = context.trace;
     let mut found = Vec::new();
+    // A budget that only stands in for one that was not read blocks too: no finding about it is ever shown, as there is
+    // none where no such budget is assumed, but the verdicts must differ.
     for (index, entry) in trace.cast.budgets.iter().enumerate() {
-        if entry.unread {
-            continue;
-        }
         let blocked = |end: &State<'_>| -> Vec<usize> {
             entry
                 .candidates

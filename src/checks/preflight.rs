@@ -86,10 +86,11 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     }
     let mut parts: Vec<Part<'_>> = traces.iter().map(|trace| Part::new(snapshot, trace, install, request)).collect();
     let gaps = gaps(&traces, found);
-    let verdicts: BTreeSet<Verdict> = parts.iter().map(|part| Verdict::of(&part.findings)).collect();
-    let differ = verdicts.len() > 1;
-    let not_assessed = not_assessed(&traces, &gaps, differ);
     let mut findings = common(parts.iter().map(|part| part.findings.as_slice()).collect());
+    // Two ways that are as bad for different reasons have no finding in common: then too it is not known what happens.
+    let verdict = Verdict::of(&findings);
+    let differ = parts.iter().any(|part| Verdict::of(&part.findings) != verdict);
+    let not_assessed = not_assessed(&gaps, differ);
     findings.extend(unknowns(&not_assessed, request));
     for finding in &mut findings {
         finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
@@ -228,14 +229,13 @@ fn gaps(traces: &[Trace<'_>], found: &Found<'_>) -> BTreeSet<Gap> {
 }
 
 /// What was not assessed; it affects the verdict where taking it one way or the other gives another one.
-fn not_assessed(traces: &[Trace<'_>], gaps: &BTreeSet<Gap>, differ: bool) -> Vec<NotAssessed> {
-    let removes = traces.iter().any(|trace| trace.cast.removes_anything());
+fn not_assessed(gaps: &BTreeSet<Gap>, differ: bool) -> Vec<NotAssessed> {
     let mut list: Vec<NotAssessed> = gaps
         .iter()
         .map(|gap| NotAssessed {
             what: gap.what.clone(),
             why: gap.why.clone(),
-            affects_verdict: (gap.decisive && (removes || matches!(gap.missing, Some(NotRead { scope: Scope::Node(_), .. })))) || differ,
+            affects_verdict: gap.decisive || differ,
             missing_right: gap.missing.as_ref().and_then(missing_right),
         })
         .collect();

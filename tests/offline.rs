@@ -1,0 +1,265 @@
+//! Clusters in files, asked through the binary: recordings of a real control plane (`clusters/recorded/`) held against what
+//! really happened, what must come of kinds that a file lacks, and small states of what no real cluster shows on demand
+//! (`clusters/*.yaml`). `README.md` beside this file says how to write one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "control_plane/compare.rs"]
+mod compare;
+#[allow(dead_code, reason = "the control plane uses the rest")]
+#[path = "control_plane/observed.rs"]
+mod observed;
+#[path = "support/schema.rs"]
+mod schema;
+#[path = "offline/cases.rs"]
+mod cases;
+#[allow(dead_code, reason = "the control plane uses the rest")]
+#[path = "control_plane/state.rs"]
+mod state;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use gpustack_ha::cluster::kinds::Kind;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::{Value, json};
+
+use crate::observed::Reality;
+use crate::state::{Drain, State, Step};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for file in yaml_files("tests/clusters/recorded") {
+        let recording = Recording::read(&file);
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (kinds, pairs) = (recording.clone(), recording.clone());
+        trials.push(Trial::test(format!("recorded/{name}"), move || agrees(&recording)));
+        trials.push(Trial::test(format!("withheld/{name}"), move || withheld(&kinds, &singles())));
+        if PAIRS.contains(&name.as_str()) {
+            trials.push(Trial::test(format!("withheld-pairs/{name}"), move || withheld(&pairs, &all_pairs())));
+        }
+    }
+    for file in yaml_files("tests/clusters") {
+        trials.extend(cases::trials(&file));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn yaml_files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// What the binary answered.
+struct Answer {
+    exit: i32,
+    /// `None` where it printed nothing.
+    document: Option<Value>,
+    errors: String,
+}
+
+/// Asks about a list of objects; every document is valid by the schema, and the exit code follows from the verdict.
+fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"))
+        .args(["drain-preflight", "-o", "json", "-f", "-"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    child.stdin.take().expect("a pipe").write_all(list.to_string().as_bytes())?;
+    let output = child.wait_with_output()?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let exit = output.status.code().ok_or_else(|| format!("no exit code: {errors}"))?;
+    let document = match output.stdout.is_empty() {
+        true => None,
+        false => Some(serde_json::from_slice::<Value>(&output.stdout)?),
+    };
+    if let Some(document) = &document {
+        let problems = schema::errors("drain-preflight", document);
+        if !problems.is_empty() {
+            return Err(format!("not a valid document: {}", problems.join("\n")).into());
+        }
+    }
+    Ok(Answer { exit, document, errors })
+}
+
+/// A cluster captured before a real drain, what that drain did, and what was expected of it.
+#[derive(Clone)]
+struct Recording {
+    objects: Vec<Value>,
+    reality: PathBuf,
+    state: PathBuf,
+}
+
+impl Recording {
+    fn read(file: &Path) -> Self {
+        let text = fs::read_to_string(file).expect("the recording");
+        let list: Value = serde_saphyr::from_str(&text).expect("YAML");
+        Self {
+            objects: list["items"].as_array().expect("a list").clone(),
+            reality: file.with_extension("reality.json"),
+            state: Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/control_plane/states")
+                .join(file.file_name().unwrap_or_default()),
+        }
+    }
+
+    /// Nodes and flags of the drain; kubectl does not assume the two flags that the preflight does.
+    fn arguments(&self) -> Vec<String> {
+        let state = State::read(&self.state);
+        let Some(Step::Drain(Drain { nodes, flags })) = state.steps.last() else {
+            panic!("{}: the last step is no drain", self.state.display());
+        };
+        let mut arguments: Vec<String> = nodes.iter().chain(flags).cloned().collect();
+        for assumed in ["--ignore-daemonsets", "--delete-emptydir-data"] {
+            if !flags.iter().any(|flag| flag.starts_with(assumed)) {
+                arguments.push(format!("{assumed}=false"));
+            }
+        }
+        arguments
+    }
+
+    fn complete(&self) -> Result<Answer, Failed> {
+        let mut arguments = self.arguments();
+        arguments.push("--complete".to_owned());
+        ask(&arguments, &self.objects)
+    }
+}
+
+fn verdict(answer: &Answer) -> &str {
+    answer
+        .document
+        .as_ref()
+        .and_then(|document| document["verdict"].as_str())
+        .unwrap_or("none")
+}
+
+/// The exit code that a verdict has without `--fail-on`.
+fn exit_of(verdict: &str) -> i32 {
+    match verdict {
+        "safe" => 0,
+        "at-risk" | "unsafe" => 1,
+        _ => 3,
+    }
+}
+
+/// The document agrees with what really happened, and with what the state expects.
+fn agrees(recording: &Recording) -> Result<(), Failed> {
+    let reality: Reality = serde_json::from_str(&fs::read_to_string(&recording.reality)?)?;
+    let answer = recording.complete()?;
+    let Some(document) = &answer.document else {
+        return Err(format!("no document: {}", answer.errors).into());
+    };
+    let expect = State::read(&recording.state).expect;
+    let mut problems = compare::happened(&expect, &reality);
+    problems.extend(compare::expected(&expect, document));
+    problems.extend(compare::compare(document, &reality));
+    if answer.exit != exit_of(&expect.verdict) {
+        problems.push(format!("exit {} with {}", answer.exit, expect.verdict));
+    }
+    finish(problems)
+}
+
+fn finish(problems: Vec<String>) -> Result<(), Failed> {
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems.join("\n").into()),
+    }
+}
+
+/// States of which every two kinds are withheld together.
+const PAIRS: &[&str] = &["finalizers-two-replicas", "spread-first-drain", "webhook-placeable"];
+
+fn singles() -> Vec<Vec<Kind>> {
+    std::iter::once(Vec::new())
+        .chain(Kind::ALL.iter().map(|kind| vec![*kind]))
+        .collect()
+}
+
+fn all_pairs() -> Vec<Vec<Kind>> {
+    let mut pairs = Vec::new();
+    for (index, first) in Kind::ALL.iter().enumerate() {
+        pairs.extend(Kind::ALL[index + 1..].iter().map(|second| vec![*first, *second]));
+    }
+    pairs
+}
+
+fn is(object: &Value, kind: Kind) -> bool {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    Kind::of(version, object["kind"].as_str().unwrap_or_default()) == Some(kind)
+}
+
+/// The objects without those of some kinds; of every other kind that is absent a typed list says that there are none.
+fn without(objects: &[Value], kinds: &[Kind]) -> Vec<Value> {
+    let mut left: Vec<Value> = objects
+        .iter()
+        .filter(|object| !kinds.iter().any(|kind| is(object, *kind)))
+        .cloned()
+        .collect();
+    for kind in Kind::ALL.iter().filter(|kind| !kinds.contains(kind)) {
+        if !left.iter().any(|object| is(object, *kind)) {
+            let info = kind.info();
+            let version = match info.group {
+                "" => info.version.to_owned(),
+                group => format!("{group}/{}", info.version),
+            };
+            left.push(json!({"apiVersion": version, "kind": format!("{}List", info.kind), "items": []}));
+        }
+    }
+    left
+}
+
+/// Without kinds that a file lacks the verdict is the same or unknown, and then it says which kind is missing.
+fn withheld(recording: &Recording, sets: &[Vec<Kind>]) -> Result<(), Failed> {
+    let full = recording.complete()?;
+    let full = verdict(&full);
+    let arguments = recording.arguments();
+    let mut problems = Vec::new();
+    for kinds in sets {
+        let answer = ask(&arguments, &without(&recording.objects, kinds))?;
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.info().plural).collect();
+        let names = names.join(" and ");
+        let mut problem = |text: String| problems.push(format!("without {names}: {text}"));
+        if kinds.contains(&Kind::Node) {
+            if answer.exit != 3 || answer.document.is_some() {
+                problem(format!("exit {}, verdict {}", answer.exit, verdict(&answer)));
+            }
+            continue;
+        }
+        let found = verdict(&answer);
+        if answer.exit != exit_of(found) {
+            problem(format!("exit {} with {found}: {}", answer.exit, answer.errors));
+        }
+        if found == "unknown" && full != "unknown" {
+            let named = |kind: &Kind| {
+                answer.document.iter().any(|document| {
+                    document["notAssessed"].as_array().into_iter().flatten().any(|entry| {
+                        entry["affectsVerdict"] == true && entry["why"].as_str().is_some_and(|why| why.contains(kind.info().plural))
+                    })
+                })
+            };
+            if !kinds.iter().any(named) {
+                problem("unknown, and not said that it is missing".to_owned());
+            }
+            if kinds.iter().all(|kind| HARMLESS.contains(kind)) {
+                problem(format!("unknown instead of {full}, though nothing hangs on it"));
+            }
+        } else if found != full {
+            problem(format!("{found} instead of {full}"));
+        }
+    }
+    finish(problems)
+}
+
+/// Kinds without which the verdict must stay: they only tell who leads.
+const HARMLESS: &[Kind] = &[Kind::Lease];
