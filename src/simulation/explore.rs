@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::kubernetes::eviction::{self, Answer};
 use crate::kubernetes::host_ports;
+use crate::kubernetes::scheduling::load::Load;
 use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
@@ -373,36 +374,39 @@ impl<'a, 'b> Explorer<'a, 'b> {
 
     /// Places one waiting pod: one choice for each node, or next pod, that can matter later.
     fn place(&self, state: &State<'a>) -> Placing<'a> {
-        let mut placeable = Vec::new();
-        let mut tried: Vec<usize> = Vec::new();
-        for (index, new) in state.new.iter().enumerate() {
-            if new.progress != Progress::Pending {
-                continue;
-            }
-            // Pods of one set are alike, unless one was there before and keeps its own spec.
-            if new.waiting.is_none() && tried.contains(&new.set) {
-                continue;
-            }
-            if new.waiting.is_none() {
-                tried.push(new.set);
-            }
-            let nodes = self.feasible(state, index);
-            if !nodes.is_empty() {
-                placeable.push((index, nodes));
-            }
-        }
-        let Some((first, _)) = placeable.first() else {
+        let mut waiting = self.waiting(state).into_iter();
+        let found = waiting.find_map(|index| Some((index, self.feasible(state, index))).filter(|(_, nodes)| !nodes.is_empty()));
+        let Some((first, nodes)) = found else {
             return Placing::Nothing;
         };
-        let first = *first;
-        // Who comes first matters only among pods that can be in each other's way.
         let mut choices = Vec::new();
-        for (index, nodes) in &placeable {
-            if *index == first || self.in_the_way(state, *index, first) {
-                self.place_one(state, *index, nodes, &mut choices);
+        let short = self.short_of_room(state, &nodes);
+        self.place_one(state, first, &nodes, short, &mut choices);
+        // Who comes first matters only among pods that can be in each other's way.
+        for other in waiting {
+            if short || self.related_pods(state, first, other) {
+                let nodes = self.feasible(state, other);
+                self.place_one(state, other, &nodes, short, &mut choices);
             }
         }
         Placing::Choices(choices)
+    }
+
+    /// The pods that wait for a node, each kind once: those of one set are alike, unless one was there before and keeps
+    /// its own spec.
+    fn waiting(&self, state: &State<'a>) -> Vec<usize> {
+        let mut sets: Vec<usize> = Vec::new();
+        let mut waiting = Vec::new();
+        for (index, new) in state.new.iter().enumerate().filter(|(_, new)| new.progress == Progress::Pending) {
+            if new.waiting.is_none() {
+                if sets.contains(&new.set) {
+                    continue;
+                }
+                sets.push(new.set);
+            }
+            waiting.push(index);
+        }
+        waiting
     }
 
     fn incoming(&self, state: &State<'a>, index: usize) -> Option<Incoming<'a>> {
@@ -493,46 +497,38 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .collect()
     }
 
-    /// Whether placing one pod can change where another one may go, for any reason but room that is not short.
-    fn in_the_way(&self, state: &State<'a>, one: usize, other: usize) -> bool {
+    /// Whether one pod can be in another one's way by spread, affinity or ports.
+    fn related_pods(&self, state: &State<'a>, one: usize, other: usize) -> bool {
         match (self.incoming(state, one), self.incoming(state, other)) {
-            (Some(one), Some(other)) => related(&one, &other) || self.short_of_room(state, &one, &other),
+            (Some(one), Some(other)) => related(&one, &other),
             _ => false,
         }
     }
 
-    /// Whether some node takes either pod and not both.
-    fn short_of_room(&self, state: &State<'a>, one: &Incoming<'a>, other: &Incoming<'a>) -> bool {
-        let fits = |placement: &scheduling::Placement<'a>, pod: &Incoming<'a>| {
-            scheduling::decide(placement, pod)
-                .iter()
-                .map(|decision| State::takes(self.cast, decision))
-                .collect::<Vec<_>>()
-        };
-        let (first, second) = (fits(&state.placement, one), fits(&state.placement, other));
-        let mut both = state.placement.clone();
-        for node in (0..first.len()).filter(|node| first[*node] && second[*node]) {
-            both.bind(
-                node,
-                scheduling::Occupant {
-                    namespace: one.namespace,
-                    name: "",
-                    labels: one.labels,
-                    spec: one.spec,
-                    terminating: false,
-                },
-            );
+    /// Whether one of the nodes has not room for everything that is still to be placed.
+    fn short_of_room(&self, state: &State<'a>, nodes: &[usize]) -> bool {
+        let mut load = Load::default();
+        for rival in self.rivals(state, None) {
+            load.add(&rival.template, rival.pods);
         }
-        let after = fits(&both, other);
-        (0..first.len()).any(|node| first[node] && second[node] && !after[node])
+        !nodes.iter().all(|node| state.placement.nodes()[*node].has_room_for(&load))
     }
 
     /// Adds a choice for each kind of node that the pod may go to.
-    fn place_one(&self, state: &State<'a>, index: usize, nodes: &[usize], choices: &mut Vec<State<'a>>) {
+    fn place_one(&self, state: &State<'a>, index: usize, nodes: &[usize], short: bool, choices: &mut Vec<State<'a>>) {
         let Some(incoming) = self.incoming(state, index) else { return };
-        let rivals = self.rivals(state, index);
+        let set = state.new[index].set;
+        // Among alike pods that only keep each other apart by one topology key, how many find a place does not hang on
+        // the order or the choice, as long as no node runs short of room.
+        let alike = !short && state.new[index].waiting.is_none() && keeps_apart_simply(&incoming);
+        let views: Vec<View> = self
+            .rivals(state, Some(index))
+            .iter()
+            .filter(|rival| !(alike && rival.set == set))
+            .filter(|rival| short || related(&incoming, &rival.template))
+            .map(|rival| View::new(self.cast, state, &incoming, &rival.template))
+            .collect();
         let mut kinds: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
-        let views: Vec<View> = rivals.iter().map(|rival| View::new(self.cast, state, &incoming, rival)).collect();
         for node in nodes {
             let mut kind = vec![
                 i64::from(self.crashes(state, index, *node)),
@@ -543,9 +539,15 @@ impl<'a, 'b> Explorer<'a, 'b> {
             }
             kinds.entry(kind).or_default().push(*node);
         }
-        for members in kinds.into_values() {
+        for mut members in kinds.into_values() {
             let node = members[0];
             let crashes = self.crashes(state, index, node);
+            if alike {
+                // An earlier one that was put somewhere for all may be where this one is.
+                members.extend(state.new.iter().filter(|new| new.set == set).flat_map(|new| &new.nodes));
+                members.sort_unstable();
+                members.dedup();
+            }
             let mut next = state.clone();
             if let Some(occupant) = state.occupant(self.cast, index) {
                 next.placement.bind(node, occupant);
@@ -571,29 +573,36 @@ impl<'a, 'b> Explorer<'a, 'b> {
             })
     }
 
-    /// Templates of pods that may have to be placed later, each once.
-    fn rivals(&self, state: &State<'a>, index: usize) -> Vec<Incoming<'a>> {
+    /// Pods that may have to be placed later, one entry for each set, without the one that is placed now.
+    fn rivals(&self, state: &State<'a>, placed: Option<usize>) -> Vec<Rival<'a>> {
         let mut rivals = Vec::new();
         for (set, entry) in self.cast.sets.iter().enumerate() {
-            let waiting = state
-                .new
-                .iter()
-                .enumerate()
-                .any(|(other, new)| other != index && new.set == set && new.progress == Progress::Pending);
-            let to_come = (0..state.old.len()).any(|candidate| {
-                self.cast.candidates[candidate].set == Some(set)
-                    && !matches!(state.old[candidate], Old::Failed(_))
-                    && !state.new.iter().any(|new| new.replaces == Some(candidate))
+            let Some(template) = entry.template.filter(|_| entry.when.is_some() || entry.unknown) else {
+                continue;
+            };
+            let waiting = state.new.iter().enumerate().filter(|(other, new)| {
+                Some(*other) != placed && new.set == set && matches!(new.progress, Progress::Pending | Progress::NotCreated)
             });
-            if let Some(template) = entry.template
-                && (entry.when.is_some() || entry.unknown)
-                && (waiting || to_come)
-            {
-                rivals.push(template);
+            let to_come = (0..state.old.len()).filter(|candidate| {
+                self.cast.candidates[*candidate].set == Some(set)
+                    && self.cast.removed(&self.cast.candidates[*candidate])
+                    && !matches!(state.old[*candidate], Old::Failed(_))
+                    && !state.new.iter().any(|new| new.replaces == Some(*candidate))
+            });
+            let pods = waiting.count() + to_come.count();
+            if pods > 0 {
+                rivals.push(Rival { set, template, pods });
             }
         }
         rivals
     }
+}
+
+/// Pods of one set that may have to be placed later.
+struct Rival<'a> {
+    set: usize,
+    template: Incoming<'a>,
+    pods: usize,
 }
 
 /// What is accepted and what fails in one round.
@@ -625,6 +634,32 @@ enum Placing<'a> {
 /// Whether the presence of one pod on a node can matter to the other by spread, affinity or ports.
 fn related(one: &Incoming<'_>, other: &Incoming<'_>) -> bool {
     spread_by(one, other) || spread_by(other, one) || tied(one, other) || tied(other, one) || ports_collide(one, other)
+}
+
+/// Whether alike pods keep each other apart by at most one topology key, and by nothing that makes one crash.
+fn keeps_apart_simply(pod: &Incoming<'_>) -> bool {
+    let mut keys: BTreeSet<&str> = BTreeSet::new();
+    if spread_by(pod, pod) {
+        keys.extend(
+            pod.spec
+                .topology_spread_constraints
+                .iter()
+                .filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule")
+                .map(|constraint| constraint.topology_key.as_str()),
+        );
+    }
+    let affinity = &pod.spec.affinity;
+    if !affinity.pod_affinity.required_during_scheduling_ignored_during_execution.is_empty() {
+        return false;
+    }
+    keys.extend(
+        affinity
+            .pod_anti_affinity
+            .required_during_scheduling_ignored_during_execution
+            .iter()
+            .map(|term| term.topology_key.as_str()),
+    );
+    keys.len() <= 1 && host_ports::undeclared(pod.spec).is_empty()
 }
 
 /// Whether a hard spread constraint of `other` counts `one`.

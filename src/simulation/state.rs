@@ -151,7 +151,15 @@ impl<'a> State<'a> {
 
     /// What distinguishes it.
     pub fn key(&self) -> Key {
-        let mut new = self.new.clone();
+        // Which of several alike pods a replacement stands for makes no difference.
+        let mut new: Vec<New> = self
+            .new
+            .iter()
+            .map(|new| New {
+                replaces: new.replaces.map(|_| 0),
+                ..new.clone()
+            })
+            .collect();
         new.sort();
         (
             self.turn,

@@ -4,6 +4,7 @@
 mod dynamic_resources;
 mod gates;
 mod inter_pod_affinity;
+pub mod load;
 mod node_affinity;
 mod node_name;
 pub(crate) mod node_ports;
