@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cluster::kinds::Kind;
 use crate::cluster::objects::{ApiService, CustomResourceDefinition, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
@@ -89,7 +90,8 @@ impl Props {
                 .names
                 .push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
             match workloads::owner(snapshot, pod) {
-                Owner::Custom(_) if tenants::tenant(pod).is_some() => {
+                // A pod of an owner that is not known stands in for its own replacement.
+                Owner::Custom(_) | Owner::Unknown(..) => {
                     props.templates.insert(key, tenants::template(snapshot, pod));
                 }
                 Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
@@ -490,7 +492,31 @@ impl<'a> Cast<'a> {
             };
             self.candidates[index].set = Some(set);
             self.candidates[index].workload = Some(workload);
+            self.note_owner(index);
         }
+    }
+
+    /// What is not known of a candidate's controller.
+    fn note_owner(&mut self, index: usize) {
+        let Candidate { pod, owner, set, .. } = &self.candidates[index];
+        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        let gap = match owner {
+            Owner::Unknown(_, missing) => Gap::unread(format!("what replaces {name}"), missing).decisive(),
+            // Without its Deployment neither the other pods of a rollout nor a component are known.
+            Owner::ReplicaSet { set, deployment: None, .. } => {
+                let parent = set.metadata.controller().filter(|parent| parent.kind == "Deployment");
+                match parent.map(|parent| self.snapshot.deployments.get(&set.metadata.namespace, &parent.name)) {
+                    Some(Err(missing)) => Gap::unread(format!("which Deployment {name} belongs to"), &missing).decisive(),
+                    _ => return,
+                }
+            }
+            Owner::Custom(reference) if set.is_some_and(|set| self.sets[set].unknown) => Gap::undecided(
+                format!("whether {} {} replaces {name}", reference.kind, reference.name),
+                "what its controller does when it loses a pod is not known",
+            ),
+            _ => return,
+        };
+        self.gaps.insert(gap);
     }
 
     fn new_set(&self, candidate: usize, workload: usize, own: Option<&'a (StringMap, PodSpec)>) -> Set<'a> {
@@ -503,12 +529,6 @@ impl<'a> Cast<'a> {
                 namespace,
                 labels: &template.metadata.labels,
                 spec: &template.spec,
-            }),
-            // A pod of an owner that is not known stands in for its own replacement.
-            (None, None) if matches!(owner, Owner::Custom(_) | Owner::Unknown(..)) => Some(Incoming {
-                namespace,
-                labels: &pod.metadata.labels,
-                spec: &pod.spec,
             }),
             (None, None) => None,
         };
@@ -632,6 +652,14 @@ impl<'a> Cast<'a> {
                 .insert(Gap::unread("which admission webhooks there are", &missing).decisive());
         }
         for configured in configured {
+            let webhook = configured.webhook;
+            if admission::fails_closed(webhook)
+                && webhook.namespace_selector.is_some()
+                && let Err(missing) = self.snapshot.namespaces.all()
+            {
+                self.gaps
+                    .insert(Gap::unread(format!("in which namespaces webhook {} is called", webhook.name), &missing).decisive());
+            }
             let (served, url) = match admission::endpoint(&configured.webhook.client_config) {
                 Endpoint::Service { namespace, name, port } => (Some(self.serve(namespace, name, port)), None),
                 Endpoint::Url { url, .. } => (None, Some(url.to_owned())),
@@ -710,6 +738,13 @@ impl<'a> Cast<'a> {
             }
             Route::Broken(why) => served.broken = Some(why),
             Route::Unknown(missing) => served.unknown = Some(missing),
+        }
+        if let Some(missing) = &served.unknown {
+            let gap = Gap::unread(format!("who answers behind Service {namespace}/{name}"), missing);
+            // Without the Service its pods are not known, but they are in its namespace; endpoints may be anywhere.
+            let mine = |candidate: &Candidate<'_>| self.removed(candidate) && candidate.pod.metadata.namespace == namespace;
+            let decisive = missing.kind == Kind::EndpointSlice || self.candidates.iter().any(mine);
+            self.gaps.insert(if decisive { gap.decisive() } else { gap });
         }
         self.served.push(served);
         self.served.len() - 1
@@ -798,8 +833,10 @@ impl<'a> Cast<'a> {
                     }
                 }
                 Err(missing) => {
-                    self.gaps
-                        .insert(Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing));
+                    let gap = Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing);
+                    // Plain deletes go past budgets, which is a finding of its own.
+                    let decisive = self.flags.disable_eviction;
+                    self.gaps.insert(if decisive { gap.decisive() } else { gap });
                     self.add_unread_budgets(props, namespace);
                 }
             }
@@ -858,6 +895,25 @@ impl<'a> Cast<'a> {
                 }
             }
             Err(missing) => entry.fixed = Some(missing),
+        }
+        if entry.fixed.is_none() {
+            let mut pods = entry.others.clone();
+            pods.extend(
+                entry
+                    .candidates
+                    .iter()
+                    .map(|candidate| counted(budget, self.candidates[*candidate].pod)),
+            );
+            let waiting = self.waiting.iter().map(|waiting| waiting.pod);
+            pods.extend(waiting.filter(|pod| eviction::selects(budget, pod)).map(|pod| counted(budget, pod)));
+            entry.fixed = disruption::status(self.snapshot, budget, &pods).err();
+        }
+        if let Some(missing) = &entry.fixed {
+            let meta = &budget.metadata;
+            self.gaps.insert(Gap::unread(
+                format!("how many pods budget {}/{} wants", meta.namespace, meta.name),
+                missing,
+            ));
         }
         let index = self.budgets.len();
         for candidate in &entry.candidates {
@@ -931,6 +987,22 @@ impl<'a> Cast<'a> {
                 Called::Yes => result.push((index, true)),
                 Called::No => {}
                 Called::Possibly(_) | Called::Unknown(_) => result.push((index, false)),
+            }
+        }
+        for (index, _) in result.iter().filter(|(_, certain)| !certain) {
+            let hook = &self.hooks[*index];
+            let may_fail = match hook.served.map(|served| &self.served[served]) {
+                Some(served) => served.broken.is_some() || served.unknown.is_some() || served.others.is_empty(),
+                None => hook.url.is_none(),
+            };
+            if may_fail {
+                self.gaps.insert(Gap::undecided(
+                    format!(
+                        "whether webhook {} is called for the pods of the drain",
+                        hook.configured.webhook.name
+                    ),
+                    "its matchConditions or namespaces cannot be evaluated here, and it may have no endpoint then",
+                ));
             }
         }
         result
