@@ -732,9 +732,14 @@ impl<'a> Cast<'a> {
         };
         match endpoints::route(self.snapshot, namespace, name, port) {
             Route::Pods(route) => self.back(&mut served, &route),
-            Route::Slices { ready, nodes } => {
-                served.others = nodes;
-                served.others.resize(ready, "");
+            Route::Slices(ready) => {
+                for endpoint in ready {
+                    let mine = |candidate: &Candidate<'_>| self.removed(candidate) && endpoints::is_pod(endpoint, namespace, candidate.pod);
+                    match self.candidates.iter().position(mine) {
+                        Some(candidate) => served.candidates.push(candidate),
+                        None => served.others.push(endpoint.node_name.as_deref().unwrap_or_default()),
+                    }
+                }
             }
             Route::Broken(why) => served.broken = Some(why),
             Route::Unknown(missing) => served.unknown = Some(missing),
