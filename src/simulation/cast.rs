@@ -552,6 +552,7 @@ impl<'a> Cast<'a> {
         };
         match owner {
             Owner::Bare => {}
+            _ if owner.terminating() => set.why_none = Some("its controller is being deleted".to_owned()),
             Owner::ReplicaSet { .. } => set.when = Some(When::AtOnce),
             Owner::StatefulSet(stateful) => {
                 set.when = Some(When::AfterGone);
