@@ -98,7 +98,12 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     sort(&mut findings);
     let drain = drain_result(&parts, &findings);
     let after = if request.one_by_one {
-        successors(&traces[0])
+        // The drain that follows must hold whichever way the unknown is.
+        traces.iter().fold((Vec::new(), false), |(mut all, more), trace| {
+            let (next, bounded) = successors(trace);
+            all.extend(next);
+            (all, more || bounded)
+        })
     } else {
         (Vec::new(), false)
     };

@@ -280,6 +280,8 @@ pub struct Alive {
     pub candidates: Vec<usize>,
     /// For each set, whether its replacements are some.
     pub sets: Vec<bool>,
+    /// Whether there may be more, as not all pods were read.
+    pub unsure: bool,
 }
 
 /// A pod of a set in play that was waiting for a node before the drain.
@@ -966,6 +968,7 @@ impl<'a> Cast<'a> {
                 .iter()
                 .map(|set| set.template.is_some_and(|template| is(template.labels)))
                 .collect(),
+            unsure: self.snapshot.pods.all().is_err(),
             ..Alive::default()
         };
         for pod in self.snapshot.pods.seen() {
@@ -1113,6 +1116,12 @@ impl<'a> Cast<'a> {
                     _ => Hold::Unfamiliar(finalizer.clone()),
                 };
                 holds.push(hold);
+            }
+            if let Err(missing) = self.snapshot.pods.all()
+                && holds.iter().any(|hold| matches!(hold, Hold::Kueue { .. }))
+            {
+                self.gaps
+                    .insert(Gap::unread("whether Kueue and the worker run off the drained nodes", &missing));
             }
             self.candidates[index].holds = holds;
         }

@@ -201,8 +201,9 @@ impl<'a> State<'a> {
         matches!(self.old[candidate], Old::Here | Old::Failed(_))
     }
 
-    fn alive(&self, alive: &Alive) -> bool {
+    fn alive(&self, cast: &Cast<'a>, alive: &Alive) -> bool {
         alive.others > 0
+            || alive.unsure && cast.assume != Assume::Worst
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
             || self
                 .new
@@ -232,7 +233,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
-            Hold::Kueue { worker } => self.alive(&cast.kueue) && (!worker || self.alive(&cast.worker)) && admitted(),
+            Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
             Hold::Nobody(_) | Hold::Node => false,
         }
