@@ -15,6 +15,8 @@ use crate::kubernetes::host_ports::{self, BoundPort};
 use crate::kubernetes::scheduling::{Incoming, Placement, gated};
 use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful_set};
 
+use super::assume::{Assume, Class};
+
 /// Something that was not read, or is not modelled, and what depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
@@ -26,6 +28,8 @@ pub struct Gap {
     pub missing: Option<NotRead>,
     /// Whether any answer hangs on it, so that playing with the best and the worst of it does not settle the matter.
     pub decisive: bool,
+    /// What is played both ways because of it.
+    pub class: Option<Class>,
 }
 
 impl Gap {
@@ -36,6 +40,7 @@ impl Gap {
             why: missing.to_string(),
             missing: Some(missing.clone()),
             decisive: false,
+            class: None,
         }
     }
 
@@ -46,6 +51,15 @@ impl Gap {
             why: why.into(),
             missing: None,
             decisive: false,
+            class: None,
+        }
+    }
+
+    /// The gap as one that is played both ways.
+    pub fn of(self, class: Class) -> Self {
+        Self {
+            class: Some(class),
+            ..self
         }
     }
 
@@ -53,17 +67,6 @@ impl Gap {
     pub fn decisive(self) -> Self {
         Self { decisive: true, ..self }
     }
-}
-
-/// How what is not known is taken to be. The drain is played once for each; where the verdicts differ it is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Assume {
-    /// Nodes take what may fit, budgets that were not read do not exist, what may be refused is not.
-    Best,
-    /// Budgets that were not read let one pod of a workload go at a time.
-    OneAtATime,
-    /// Nodes refuse what may not fit, budgets that were not read allow nothing, what may be refused is.
-    Worst,
 }
 
 /// Objects that the cast borrows and the snapshot does not hold.
@@ -422,13 +425,12 @@ impl<'a> Cast<'a> {
             for pod in pods {
                 let filtered = match drain::filter(self.snapshot, pod, &self.flags, self.snapshot.observed_at) {
                     Filtered::Unknown(missing) => {
-                        self.gaps.insert(Gap::unread(
-                            format!("whether the DaemonSet of pod {} still exists", pod.metadata.name),
-                            &missing,
-                        ));
-                        match self.assume {
-                            Assume::Best | Assume::OneAtATime => Filtered::Keep(drain::Kept::DaemonSet),
-                            Assume::Worst => Filtered::Refuse(drain::Refusal::OrphanedDaemonSet),
+                        let what = format!("whether the DaemonSet of pod {} still exists", pod.metadata.name);
+                        self.gaps.insert(Gap::unread(what, &missing).of(Class::Replacements));
+                        if self.assume.worst(Class::Replacements) {
+                            Filtered::Refuse(drain::Refusal::OrphanedDaemonSet)
+                        } else {
+                            Filtered::Keep(drain::Kept::DaemonSet)
                         }
                     }
                     decided => decided,
@@ -503,7 +505,9 @@ impl<'a> Cast<'a> {
         let Candidate { pod, owner, set, .. } = &self.candidates[index];
         let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
         let gap = match owner {
-            Owner::Unknown(_, missing) => Gap::unread(format!("what replaces {name}"), missing).decisive(),
+            Owner::Unknown(_, missing) => Gap::unread(format!("what replaces {name}"), missing)
+                .of(Class::Replacements)
+                .decisive(),
             // Without its Deployment neither the other pods of a rollout nor a component are known.
             Owner::ReplicaSet { set, deployment: None, .. } => {
                 let parent = set.metadata.controller().filter(|parent| parent.kind == "Deployment");
@@ -515,7 +519,8 @@ impl<'a> Cast<'a> {
             Owner::Custom(reference) if set.is_some_and(|set| self.sets[set].unknown) => Gap::undecided(
                 format!("whether {} {} replaces {name}", reference.kind, reference.name),
                 "what its controller does when it loses a pod is not known",
-            ),
+            )
+            .of(Class::Replacements),
             _ => return,
         };
         self.gaps.insert(gap);
@@ -748,7 +753,7 @@ impl<'a> Cast<'a> {
             Route::Unknown(missing) => served.unknown = Some(missing),
         }
         if let Some(missing) = &served.unknown {
-            let gap = Gap::unread(format!("who answers behind Service {namespace}/{name}"), missing);
+            let gap = Gap::unread(format!("who answers behind Service {namespace}/{name}"), missing).of(Class::Calls);
             // Without the Service its pods are not known, but they are in its namespace; endpoints may be anywhere.
             let mine = |candidate: &Candidate<'_>| self.removed(candidate) && candidate.pod.metadata.namespace == namespace;
             let decisive = missing.kind == Kind::EndpointSlice || self.candidates.iter().any(mine);
@@ -841,7 +846,8 @@ impl<'a> Cast<'a> {
                     }
                 }
                 Err(missing) => {
-                    let gap = Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing);
+                    let what = format!("which disruption budgets namespace {namespace} has");
+                    let gap = Gap::unread(what, &missing).of(Class::Budgets);
                     // Plain deletes go past budgets, which is a finding of its own.
                     let decisive = self.flags.disable_eviction;
                     self.gaps.insert(if decisive { gap.decisive() } else { gap });
@@ -918,10 +924,8 @@ impl<'a> Cast<'a> {
         }
         if let Some(missing) = &entry.fixed {
             let meta = &budget.metadata;
-            self.gaps.insert(Gap::unread(
-                format!("how many pods budget {}/{} wants", meta.namespace, meta.name),
-                missing,
-            ));
+            let what = format!("how many pods budget {}/{} wants", meta.namespace, meta.name);
+            self.gaps.insert(Gap::unread(what, missing).of(Class::Budgets));
         }
         let index = self.budgets.len();
         for candidate in &entry.candidates {
@@ -932,7 +936,7 @@ impl<'a> Cast<'a> {
 
     /// Stands in for the budgets of a namespace that were not read.
     fn add_unread_budgets(&mut self, props: &'a Props, namespace: &'a str) {
-        if self.assume == Assume::Best {
+        if !self.assume.one_at_a_time() && !self.assume.worst(Class::Budgets) {
             return;
         }
         let mut groups: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
@@ -1005,13 +1009,12 @@ impl<'a> Cast<'a> {
                 None => hook.url.is_none(),
             };
             if may_fail {
-                self.gaps.insert(Gap::undecided(
-                    format!(
-                        "whether webhook {} is called for the pods of the drain",
-                        hook.configured.webhook.name
-                    ),
-                    "its matchConditions or namespaces cannot be evaluated here, and it may have no endpoint then",
-                ));
+                let what = format!(
+                    "whether webhook {} is called for the pods of the drain",
+                    hook.configured.webhook.name
+                );
+                let why = "its matchConditions or namespaces cannot be evaluated here, and it may have no endpoint then";
+                self.gaps.insert(Gap::undecided(what, why).of(Class::Calls));
             }
         }
         result
@@ -1061,7 +1064,7 @@ impl<'a> Cast<'a> {
                 self.sets[index]
                     .creation_gap
                     .get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
-                self.gaps.insert(gap);
+                self.gaps.insert(gap.of(Class::Replacements));
             }
         }
         for index in 0..self.candidates.len() {
@@ -1121,7 +1124,7 @@ impl<'a> Cast<'a> {
                 && holds.iter().any(|hold| matches!(hold, Hold::Kueue { .. }))
             {
                 self.gaps
-                    .insert(Gap::unread("whether Kueue and the worker run off the drained nodes", &missing));
+                    .insert(Gap::unread("whether Kueue and the worker run off the drained nodes", &missing).of(Class::Calls));
             }
             self.candidates[index].holds = holds;
         }

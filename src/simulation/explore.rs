@@ -13,6 +13,7 @@ use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
 
+use super::assume::Class;
 use super::cast::{Cast, Gap, Hold};
 use super::state::{New, Old, Progress, State};
 use super::trace::Paths;
@@ -387,7 +388,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 let key = &self.cast.workloads[set.workload].key;
                 self.gaps
                     .borrow_mut()
-                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
+                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
             }
         }
         (0..decisions.len())
