@@ -91,6 +91,14 @@ fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
         if !problems.is_empty() {
             return Err(format!("not a valid document: {}", problems.join("\n")).into());
         }
+        let accepted = document["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|finding| finding["accepted"] == true);
+        if document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
+            return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
+        }
     }
     Ok(Answer { exit, document, errors })
 }

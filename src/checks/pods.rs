@@ -227,6 +227,11 @@ pub fn unmanaged(context: &Context<'_>) -> Vec<Finding> {
                 format!("{name}'s {} is gone: nothing recreates it", owner.kind),
                 format!("{} {} does not exist", owner.kind, owner.name),
             ),
+            owner if owner.terminating() => (
+                Code::OrphanedPod,
+                format!("{name}'s controller is being deleted: nothing recreates it"),
+                "a controller with a deletionTimestamp makes no pods".to_owned(),
+            ),
             _ => continue,
         };
         let mut item = finding(code, severity, certainty, pod_ref(candidate), message);

@@ -13,7 +13,8 @@ use crate::report::document::{
 };
 use crate::report::finding::{Certainty, Finding, MissingRight, NotAssessed, Severity, Verdict};
 use crate::report::shell::Kubectl;
-use crate::simulation::cast::{Assume, Gap, Props};
+use crate::simulation::assume::Assume;
+use crate::simulation::cast::{Gap, Props};
 use crate::simulation::state::{New, Old, Progress, State};
 use crate::simulation::successor::successors;
 use crate::simulation::trace::{self, Paths, Trace};
@@ -78,12 +79,23 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         _ => None,
     };
     let props = Props::new(snapshot, &request.nodes);
-    let play = |assume| trace::play(snapshot, &props, &request.nodes, &request.flags, assume);
-    let best = play(Assume::Best);
-    let mut traces = vec![best];
-    if !traces[0].gaps.is_empty() {
-        traces.extend([play(Assume::OneAtATime), play(Assume::Worst)]);
-    }
+    let mut classes = BTreeSet::new();
+    let traces = loop {
+        let traces: Vec<Trace<'_>> = Assume::ways(&classes)
+            .into_iter()
+            .map(|assume| trace::play(snapshot, &props, &request.nodes, &request.flags, assume))
+            .collect();
+        let found: BTreeSet<_> = traces
+            .iter()
+            .flat_map(|trace| &trace.gaps)
+            .filter_map(|gap| gap.class)
+            .chain(classes.iter().copied())
+            .collect();
+        if found == classes {
+            break traces;
+        }
+        classes = found;
+    };
     let mut parts: Vec<Part<'_>> = traces.iter().map(|trace| Part::new(snapshot, trace, install, request)).collect();
     let gaps = gaps(&traces, found);
     let mut findings = common(parts.iter().map(|part| part.findings.as_slice()).collect());
@@ -98,7 +110,12 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     sort(&mut findings);
     let drain = drain_result(&parts, &findings);
     let after = if request.one_by_one {
-        successors(&traces[0])
+        // The drain that follows must hold whichever way the unknown is.
+        traces.iter().fold((Vec::new(), false), |(mut all, more), trace| {
+            let (next, bounded) = successors(trace);
+            all.extend(next);
+            (all, more || bounded)
+        })
     } else {
         (Vec::new(), false)
     };

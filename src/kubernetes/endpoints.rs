@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::objects::{Pod, PodSpec, PortRef, Service, ServicePort, StringMap};
+use crate::cluster::objects::{Endpoint, Pod, PodSpec, PortRef, Service, ServicePort, StringMap};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
 /// Where a call to a Service's port ends up.
@@ -10,13 +10,8 @@ use crate::cluster::snapshot::{NotRead, Snapshot};
 pub enum Route<'a> {
     /// At pods that the Service selects.
     Pods(PodRoute<'a>),
-    /// At endpoints that somebody else wrote, as the Service has no selector.
-    Slices {
-        /// How many ready endpoints there are.
-        ready: usize,
-        /// The node of each ready endpoint that names one, sorted: one entry per endpoint.
-        nodes: Vec<&'a str>,
-    },
+    /// At endpoints that somebody else wrote, as the Service has no selector: those that are ready, each once.
+    Slices(Vec<&'a Endpoint>),
     /// Nowhere, whoever is ready; the reason.
     Broken(String),
     /// It cannot be told.
@@ -159,13 +154,30 @@ fn slices<'a>(snapshot: &'a Snapshot, service: &Service, port: &ServicePort) -> 
                 None => endpoint.addresses.first().map(|address| ("", "", address.as_str())),
             };
             if let Some(identity) = identity {
-                ready.insert(identity, endpoint.node_name.as_deref());
+                ready.insert(identity, endpoint);
             }
         }
     }
-    let mut nodes: Vec<&str> = ready.values().copied().flatten().filter(|node| !node.is_empty()).collect();
-    nodes.sort_unstable();
-    Route::Slices { ready: ready.len(), nodes }
+    Route::Slices(ready.into_values().collect())
+}
+
+/// Whether a written endpoint is the pod: it refers to it, or has the address that the pod has for itself.
+pub fn is_pod(endpoint: &Endpoint, namespace: &str, pod: &Pod) -> bool {
+    match &endpoint.target_ref {
+        Some(target) => {
+            let of = if target.namespace.is_empty() {
+                namespace
+            } else {
+                &target.namespace
+            };
+            target.kind == "Pod" && target.name == pod.metadata.name && of == pod.metadata.namespace
+        }
+        None => {
+            !pod.spec.host_network
+                && !pod.status.pod_ip.is_empty()
+                && endpoint.addresses.iter().any(|address| *address == pod.status.pod_ip)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -332,7 +344,10 @@ status: {status}"
     fn without_a_selector_the_slices_tell() {
         let snapshot = snapshot(SERVICES);
         match route(&snapshot, "gpustack-system", "fake", None) {
-            Route::Slices { ready, nodes } => assert_eq!((ready, nodes), (2, vec!["cp-1"])),
+            Route::Slices(ready) => {
+                let addresses: Vec<_> = ready.iter().map(|endpoint| endpoint.addresses[0].as_str()).collect();
+                assert_eq!(addresses, ["10.0.0.1", "10.0.0.2"]);
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cluster::kinds::Kind;
 use crate::cluster::objects::{ApiService, CustomResourceDefinition, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
@@ -14,6 +15,8 @@ use crate::kubernetes::host_ports::{self, BoundPort};
 use crate::kubernetes::scheduling::{Incoming, Placement, gated};
 use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful_set};
 
+use super::assume::{Assume, Class};
+
 /// Something that was not read, or is not modelled, and what depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
@@ -25,6 +28,8 @@ pub struct Gap {
     pub missing: Option<NotRead>,
     /// Whether any answer hangs on it, so that playing with the best and the worst of it does not settle the matter.
     pub decisive: bool,
+    /// What is played both ways because of it.
+    pub class: Option<Class>,
 }
 
 impl Gap {
@@ -35,6 +40,7 @@ impl Gap {
             why: missing.to_string(),
             missing: Some(missing.clone()),
             decisive: false,
+            class: None,
         }
     }
 
@@ -45,6 +51,15 @@ impl Gap {
             why: why.into(),
             missing: None,
             decisive: false,
+            class: None,
+        }
+    }
+
+    /// The gap as one that is played both ways.
+    pub fn of(self, class: Class) -> Self {
+        Self {
+            class: Some(class),
+            ..self
         }
     }
 
@@ -52,17 +67,6 @@ impl Gap {
     pub fn decisive(self) -> Self {
         Self { decisive: true, ..self }
     }
-}
-
-/// How what is not known is taken to be. The drain is played once for each; where the verdicts differ it is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Assume {
-    /// Nodes take what may fit, budgets that were not read do not exist, what may be refused is not.
-    Best,
-    /// Budgets that were not read let one pod of a workload go at a time.
-    OneAtATime,
-    /// Nodes refuse what may not fit, budgets that were not read allow nothing, what may be refused is.
-    Worst,
 }
 
 /// Objects that the cast borrows and the snapshot does not hold.
@@ -89,7 +93,8 @@ impl Props {
                 .names
                 .push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
             match workloads::owner(snapshot, pod) {
-                Owner::Custom(_) if tenants::tenant(pod).is_some() => {
+                // A pod of an owner that is not known stands in for its own replacement.
+                Owner::Custom(_) | Owner::Unknown(..) => {
                     props.templates.insert(key, tenants::template(snapshot, pod));
                 }
                 Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
@@ -280,6 +285,8 @@ pub struct Alive {
     pub candidates: Vec<usize>,
     /// For each set, whether its replacements are some.
     pub sets: Vec<bool>,
+    /// Whether there may be more, as not all pods were read.
+    pub unsure: bool,
 }
 
 /// A pod of a set in play that was waiting for a node before the drain.
@@ -420,13 +427,12 @@ impl<'a> Cast<'a> {
             for pod in pods {
                 let filtered = match drain::filter(self.snapshot, pod, &self.flags, self.snapshot.observed_at) {
                     Filtered::Unknown(missing) => {
-                        self.gaps.insert(Gap::unread(
-                            format!("whether the DaemonSet of pod {} still exists", pod.metadata.name),
-                            &missing,
-                        ));
-                        match self.assume {
-                            Assume::Best | Assume::OneAtATime => Filtered::Keep(drain::Kept::DaemonSet),
-                            Assume::Worst => Filtered::Refuse(drain::Refusal::OrphanedDaemonSet),
+                        let what = format!("whether the DaemonSet of pod {} still exists", pod.metadata.name);
+                        self.gaps.insert(Gap::unread(what, &missing).of(Class::Replacements));
+                        if self.assume.worst(Class::Replacements) {
+                            Filtered::Refuse(drain::Refusal::OrphanedDaemonSet)
+                        } else {
+                            Filtered::Keep(drain::Kept::DaemonSet)
                         }
                     }
                     decided => decided,
@@ -485,14 +491,6 @@ impl<'a> Cast<'a> {
                 Some(set) => *set,
                 None => {
                     let set = self.new_set(index, workload, own_template);
-                    if set.unknown {
-                        let key = &self.workloads[workload].key;
-                        let why = set.why_none.clone().unwrap_or_default();
-                        self.gaps.insert(match &set.owner {
-                            Owner::Unknown(_, missing) => Gap::unread(format!("whether {key} makes its pods again"), missing),
-                            _ => Gap::undecided(format!("whether {key} makes its pods again"), why),
-                        });
-                    }
                     self.sets.push(set);
                     known.insert(id, self.sets.len() - 1);
                     self.sets.len() - 1
@@ -500,7 +498,34 @@ impl<'a> Cast<'a> {
             };
             self.candidates[index].set = Some(set);
             self.candidates[index].workload = Some(workload);
+            self.note_owner(index);
         }
+    }
+
+    /// What is not known of a candidate's controller.
+    fn note_owner(&mut self, index: usize) {
+        let Candidate { pod, owner, set, .. } = &self.candidates[index];
+        let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+        let gap = match owner {
+            Owner::Unknown(_, missing) => Gap::unread(format!("what replaces {name}"), missing)
+                .of(Class::Replacements)
+                .decisive(),
+            // Without its Deployment neither the other pods of a rollout nor a component are known.
+            Owner::ReplicaSet { set, deployment: None, .. } => {
+                let parent = set.metadata.controller().filter(|parent| parent.kind == "Deployment");
+                match parent.map(|parent| self.snapshot.deployments.get(&set.metadata.namespace, &parent.name)) {
+                    Some(Err(missing)) => Gap::unread(format!("which Deployment {name} belongs to"), &missing).decisive(),
+                    _ => return,
+                }
+            }
+            Owner::Custom(reference) if set.is_some_and(|set| self.sets[set].unknown) => Gap::undecided(
+                format!("whether {} {} replaces {name}", reference.kind, reference.name),
+                "what its controller does when it loses a pod is not known",
+            )
+            .of(Class::Replacements),
+            _ => return,
+        };
+        self.gaps.insert(gap);
     }
 
     fn new_set(&self, candidate: usize, workload: usize, own: Option<&'a (StringMap, PodSpec)>) -> Set<'a> {
@@ -513,12 +538,6 @@ impl<'a> Cast<'a> {
                 namespace,
                 labels: &template.metadata.labels,
                 spec: &template.spec,
-            }),
-            // A pod of an owner that is not known stands in for its own replacement.
-            (None, None) if matches!(owner, Owner::Custom(_) | Owner::Unknown(..)) => Some(Incoming {
-                namespace,
-                labels: &pod.metadata.labels,
-                spec: &pod.spec,
             }),
             (None, None) => None,
         };
@@ -543,6 +562,7 @@ impl<'a> Cast<'a> {
         };
         match owner {
             Owner::Bare => {}
+            _ if owner.terminating() => set.why_none = Some("its controller is being deleted".to_owned()),
             Owner::ReplicaSet { .. } => set.when = Some(When::AtOnce),
             Owner::StatefulSet(stateful) => {
                 set.when = Some(When::AfterGone);
@@ -643,6 +663,14 @@ impl<'a> Cast<'a> {
                 .insert(Gap::unread("which admission webhooks there are", &missing).decisive());
         }
         for configured in configured {
+            let webhook = configured.webhook;
+            if admission::fails_closed(webhook)
+                && webhook.namespace_selector.is_some()
+                && let Err(missing) = self.snapshot.namespaces.all()
+            {
+                self.gaps
+                    .insert(Gap::unread(format!("in which namespaces webhook {} is called", webhook.name), &missing).decisive());
+            }
             let (served, url) = match admission::endpoint(&configured.webhook.client_config) {
                 Endpoint::Service { namespace, name, port } => (Some(self.serve(namespace, name, port)), None),
                 Endpoint::Url { url, .. } => (None, Some(url.to_owned())),
@@ -715,12 +743,24 @@ impl<'a> Cast<'a> {
         };
         match endpoints::route(self.snapshot, namespace, name, port) {
             Route::Pods(route) => self.back(&mut served, &route),
-            Route::Slices { ready, nodes } => {
-                served.others = nodes;
-                served.others.resize(ready, "");
+            Route::Slices(ready) => {
+                for endpoint in ready {
+                    let mine = |candidate: &Candidate<'_>| self.removed(candidate) && endpoints::is_pod(endpoint, namespace, candidate.pod);
+                    match self.candidates.iter().position(mine) {
+                        Some(candidate) => served.candidates.push(candidate),
+                        None => served.others.push(endpoint.node_name.as_deref().unwrap_or_default()),
+                    }
+                }
             }
             Route::Broken(why) => served.broken = Some(why),
             Route::Unknown(missing) => served.unknown = Some(missing),
+        }
+        if let Some(missing) = &served.unknown {
+            let gap = Gap::unread(format!("who answers behind Service {namespace}/{name}"), missing).of(Class::Calls);
+            // Without the Service its pods are not known, but they are in its namespace; endpoints may be anywhere.
+            let mine = |candidate: &Candidate<'_>| self.removed(candidate) && candidate.pod.metadata.namespace == namespace;
+            let decisive = missing.kind == Kind::EndpointSlice || self.candidates.iter().any(mine);
+            self.gaps.insert(if decisive { gap.decisive() } else { gap });
         }
         self.served.push(served);
         self.served.len() - 1
@@ -809,8 +849,11 @@ impl<'a> Cast<'a> {
                     }
                 }
                 Err(missing) => {
-                    self.gaps
-                        .insert(Gap::unread(format!("which disruption budgets namespace {namespace} has"), &missing));
+                    let what = format!("which disruption budgets namespace {namespace} has");
+                    let gap = Gap::unread(what, &missing).of(Class::Budgets);
+                    // Plain deletes go past budgets, which is a finding of its own.
+                    let decisive = self.flags.disable_eviction;
+                    self.gaps.insert(if decisive { gap.decisive() } else { gap });
                     self.add_unread_budgets(props, namespace);
                 }
             }
@@ -870,6 +913,23 @@ impl<'a> Cast<'a> {
             }
             Err(missing) => entry.fixed = Some(missing),
         }
+        if entry.fixed.is_none() {
+            let mut pods = entry.others.clone();
+            pods.extend(
+                entry
+                    .candidates
+                    .iter()
+                    .map(|candidate| counted(budget, self.candidates[*candidate].pod)),
+            );
+            let waiting = self.waiting.iter().map(|waiting| waiting.pod);
+            pods.extend(waiting.filter(|pod| eviction::selects(budget, pod)).map(|pod| counted(budget, pod)));
+            entry.fixed = disruption::status(self.snapshot, budget, &pods).err();
+        }
+        if let Some(missing) = &entry.fixed {
+            let meta = &budget.metadata;
+            let what = format!("how many pods budget {}/{} wants", meta.namespace, meta.name);
+            self.gaps.insert(Gap::unread(what, missing).of(Class::Budgets));
+        }
         let index = self.budgets.len();
         for candidate in &entry.candidates {
             self.candidates[*candidate].budgets.push(index);
@@ -879,7 +939,7 @@ impl<'a> Cast<'a> {
 
     /// Stands in for the budgets of a namespace that were not read.
     fn add_unread_budgets(&mut self, props: &'a Props, namespace: &'a str) {
-        if self.assume == Assume::Best {
+        if !self.assume.one_at_a_time() && !self.assume.worst(Class::Budgets) {
             return;
         }
         let mut groups: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
@@ -915,6 +975,7 @@ impl<'a> Cast<'a> {
                 .iter()
                 .map(|set| set.template.is_some_and(|template| is(template.labels)))
                 .collect(),
+            unsure: self.snapshot.pods.all().is_err(),
             ..Alive::default()
         };
         for pod in self.snapshot.pods.seen() {
@@ -934,32 +995,31 @@ impl<'a> Cast<'a> {
     /// Webhooks called for a request that fails when they do, and whether the call is certain.
     fn called(&mut self, request: &Request<'_>) -> Vec<(usize, bool)> {
         let mut result = Vec::new();
-        let mut gaps = Vec::new();
         for (index, hook) in self.hooks.iter().enumerate() {
             if !admission::fails_closed(hook.configured.webhook) {
                 continue;
             }
-            let name = &hook.configured.webhook.name;
-            let what = || {
-                format!(
-                    "whether webhook {name} is called for pods of {}",
-                    request.namespace.unwrap_or_default()
-                )
-            };
             match admission::called(self.snapshot, hook.configured.webhook, request) {
                 Called::Yes => result.push((index, true)),
                 Called::No => {}
-                Called::Possibly(why) => {
-                    gaps.push(Gap::undecided(what(), why));
-                    result.push((index, false));
-                }
-                Called::Unknown(missing) => {
-                    gaps.push(Gap::unread(what(), &missing));
-                    result.push((index, false));
-                }
+                Called::Possibly(_) | Called::Unknown(_) => result.push((index, false)),
             }
         }
-        self.gaps.extend(gaps);
+        for (index, _) in result.iter().filter(|(_, certain)| !certain) {
+            let hook = &self.hooks[*index];
+            let may_fail = match hook.served.map(|served| &self.served[served]) {
+                Some(served) => served.broken.is_some() || served.unknown.is_some() || served.others.is_empty(),
+                None => hook.url.is_none(),
+            };
+            if may_fail {
+                let what = format!(
+                    "whether webhook {} is called for the pods of the drain",
+                    hook.configured.webhook.name
+                );
+                let why = "its matchConditions or namespaces cannot be evaluated here, and it may have no endpoint then";
+                self.gaps.insert(Gap::undecided(what, why).of(Class::Calls));
+            }
+        }
         result
     }
 
@@ -1007,7 +1067,7 @@ impl<'a> Cast<'a> {
                 self.sets[index]
                     .creation_gap
                     .get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
-                self.gaps.insert(gap);
+                self.gaps.insert(gap.of(Class::Replacements));
             }
         }
         for index in 0..self.candidates.len() {
@@ -1062,6 +1122,12 @@ impl<'a> Cast<'a> {
                     _ => Hold::Unfamiliar(finalizer.clone()),
                 };
                 holds.push(hold);
+            }
+            if let Err(missing) = self.snapshot.pods.all()
+                && holds.iter().any(|hold| matches!(hold, Hold::Kueue { .. }))
+            {
+                self.gaps
+                    .insert(Gap::unread("whether Kueue and the worker run off the drained nodes", &missing).of(Class::Calls));
             }
             self.candidates[index].holds = holds;
         }

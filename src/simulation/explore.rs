@@ -14,7 +14,8 @@ use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
 
-use super::cast::{Assume, Cast, Gap, Hold};
+use super::assume::Class;
+use super::cast::{Cast, Gap, Hold};
 use super::state::{New, Old, Progress, State};
 use super::trace::Paths;
 
@@ -430,7 +431,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 let key = &self.cast.workloads[set.workload].key;
                 self.gaps
                     .borrow_mut()
-                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
+                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
             }
         }
         let takers: Vec<usize> = (0..decisions.len())
@@ -442,12 +443,13 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let preemptible = self.preemptible(state, index, &incoming, &decisions);
         if !preemptible.is_empty() {
             let key = &self.cast.workloads[self.cast.sets[state.new[index].set].workload].key;
-            self.gaps.borrow_mut().insert(Gap::undecided(
+            let gap = Gap::undecided(
                 format!("whether the replacement of {key} preempts others"),
                 "preemption is not modelled: pods of a lower priority may have to give way to it",
-            ));
+            );
+            self.gaps.borrow_mut().insert(gap.of(Class::Nodes));
         }
-        if self.cast.assume == Assume::Worst {
+        if self.cast.assume.worst(Class::Nodes) {
             Vec::new()
         } else {
             preemptible

@@ -5,6 +5,7 @@
 //! fixpoint. [`explore`] follows every choice that can matter later, merges equal states and stops at a bound.
 //! Its result is a [`trace::Trace`].
 
+pub mod assume;
 pub mod cast;
 pub mod explore;
 pub mod state;

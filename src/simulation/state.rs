@@ -6,7 +6,8 @@ use crate::kubernetes::scheduling::{Decision, Occupant, Placement};
 use crate::kubernetes::workloads::{When, stateful_set};
 use crate::report::document::DrainOutcome;
 
-use super::cast::{Alive, Assume, Cast, Hold, counted};
+use super::assume::Class;
+use super::cast::{Alive, Cast, Hold, counted};
 
 /// What became of a pod on a drained node. The number is the round, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,8 +210,9 @@ impl<'a> State<'a> {
         matches!(self.old[candidate], Old::Here | Old::Failed(_))
     }
 
-    fn alive(&self, alive: &Alive) -> bool {
+    fn alive(&self, cast: &Cast<'a>, alive: &Alive) -> bool {
         alive.others > 0
+            || alive.unsure && !cast.assume.worst(Class::Calls)
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
             || self
                 .new
@@ -222,7 +224,7 @@ impl<'a> State<'a> {
     pub fn down(&self, cast: &Cast<'a>, hook: usize) -> bool {
         let hook = &cast.hooks[hook];
         match hook.served {
-            Some(served) if cast.served[served].unknown.is_some() => cast.assume == Assume::Worst,
+            Some(served) if cast.served[served].unknown.is_some() => cast.assume.worst(Class::Calls),
             Some(served) => cast.served[served].broken.is_some() || self.endpoints(cast, served, false) == 0,
             None => hook.url.is_none(),
         }
@@ -232,7 +234,7 @@ impl<'a> State<'a> {
     pub fn refused(&self, cast: &Cast<'a>, hooks: &[(usize, bool)]) -> bool {
         hooks
             .iter()
-            .any(|(hook, certain)| (*certain || cast.assume == Assume::Worst) && self.down(cast, *hook))
+            .any(|(hook, certain)| (*certain || cast.assume.worst(Class::Calls)) && self.down(cast, *hook))
     }
 
     /// Whether what holds a pod lets it go.
@@ -240,7 +242,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
-            Hold::Kueue { worker } => self.alive(&cast.kueue) && (!worker || self.alive(&cast.worker)) && admitted(),
+            Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
             Hold::Nobody(_) | Hold::Node => false,
         }
@@ -265,7 +267,7 @@ impl<'a> State<'a> {
                 .iter()
                 .filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new))
                 .count();
-            let allowed = i64::from(cast.assume == Assume::OneAtATime && missing <= back);
+            let allowed = i64::from(cast.assume.one_at_a_time() && missing <= back);
             return Allowance {
                 allowed,
                 ..Allowance::default()
@@ -277,9 +279,9 @@ impl<'a> State<'a> {
                 .iter()
                 .filter(|candidate| !matches!(self.old[**candidate], Old::Here | Old::Failed(_)))
                 .count();
-            let back = match cast.assume {
-                Assume::Worst => 0,
-                _ => self
+            let back = match cast.assume.worst(Class::Budgets) {
+                true => 0,
+                false => self
                     .new
                     .iter()
                     .filter(|new| budget.sets[new.set] && new.replaces.is_some() && self.ready(cast, new))
@@ -387,16 +389,16 @@ impl<'a> State<'a> {
     pub fn creation_refused(&self, cast: &Cast<'a>, set: usize) -> bool {
         let entry = &cast.sets[set];
         entry.creation_refused.is_some()
-            || (entry.creation_gap.is_some() && cast.assume == Assume::Worst)
+            || (entry.creation_gap.is_some() && cast.assume.worst(Class::Replacements))
             || self.refused(cast, &entry.create_hooks)
     }
 
     /// The next evicted pod that a set replaces.
     fn next_to_replace(&self, cast: &Cast<'a>, set: usize) -> Option<usize> {
         let entry = &cast.sets[set];
-        let when = match (entry.when, entry.unknown, cast.assume) {
+        let when = match (entry.when, entry.unknown && !cast.assume.worst(Class::Replacements)) {
             (Some(when), ..) => when,
-            (None, true, Assume::Best | Assume::OneAtATime) => When::AfterGone,
+            (None, true) => When::AfterGone,
             _ => return None,
         };
         let mine = |index: &usize| cast.candidates[*index].set == Some(set);
@@ -474,7 +476,7 @@ impl<'a> State<'a> {
         match decision {
             Decision::Fits => true,
             Decision::Refused(_) => false,
-            Decision::Unknown(_) => cast.assume != Assume::Worst,
+            Decision::Unknown(_) => !cast.assume.worst(Class::Nodes),
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::kubernetes::scheduling::{self, Incoming, Placement};
 use crate::report::document::DrainOutcome;
 use crate::report::finding::Certainty;
 
-use super::cast::{Assume, Cast, Gap, Props};
+use super::assume::Assume;
+use super::cast::{Cast, Gap, Props};
 use super::explore::{self, Explored};
 use super::state::{New, Old, Progress, State};
 

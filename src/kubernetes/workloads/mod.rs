@@ -130,6 +130,17 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// Whether it is being deleted: then it makes no pods any more (`syncReplicaSet`, `updateStatefulSet`, `manageJob`).
+    pub fn terminating(&self) -> bool {
+        match self {
+            Self::ReplicaSet { set, .. } => set.metadata.terminating(),
+            Self::StatefulSet(set) => set.metadata.terminating(),
+            Self::Job(job) => job.metadata.terminating(),
+            Self::DaemonSet(set) => set.metadata.terminating(),
+            _ => false,
+        }
+    }
+
     /// The template of its pods.
     pub fn template(&self) -> Option<&'a PodTemplate> {
         match self {
