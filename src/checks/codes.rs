@@ -38,8 +38,8 @@ codes! {
     PdbStale "pdb-stale": "A disruption budget's status is older than its spec, so evictions are refused until it is computed again.";
     PdbStatusUncomputable "pdb-status-uncomputable": "The disruption controller cannot compute a budget's status, so it allows nothing.";
     EvictionBypassesBudget "eviction-bypasses-budget": "`--disable-eviction` removes pods that a disruption budget would hold back.";
-    TimeoutTooShort "timeout-too-short": "The drain would finish, but `--timeout` may end it before.";
     DrainRefused "drain-refused": "kubectl refuses to drain the node with these flags.";
+    TimeoutTooShort "timeout-too-short": "The drain would finish, but `--timeout` may end it before.";
     ReplacementPending "replacement-pending": "No node takes the replacement of an evicted pod.";
     ReplacementNotCreated "replacement-not-created": "The replacement of an evicted pod is not created.";
     ReplacementGated "replacement-gated": "A scheduling gate holds the replacement of an evicted pod.";
