@@ -55,7 +55,21 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             listed(&down)
         );
         let name = pod_name(candidate);
+        let deleting: Vec<String> = candidate
+            .delete_hooks
+            .iter()
+            .filter(|(hook, _)| end.down(&trace.cast, *hook))
+            .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
+            .collect();
         let (code, why, fix) = match hold {
+            Hold::Deletion => (
+                Code::WebhookBlocksEviction,
+                format!(
+                    "the kubelet may not delete it for good: {} is called for that and nobody answers",
+                    listed(&deleting)
+                ),
+                "make the webhook answer first: see the finding about it".to_owned(),
+            ),
             Hold::JobTracking => (
                 Code::FinalizerHoldsPod,
                 format!("the Job controller cannot remove batch.kubernetes.io/job-tracking: {refused}"),

@@ -101,28 +101,26 @@ fn deadlocked(trace: &Trace<'_>, end: &State<'_>, served: usize) -> bool {
     if end.endpoints(&trace.cast, served, false) > 0 {
         return false;
     }
-    end.new.iter().any(|new| {
-        trace.cast.served[served].sets[new.set]
-            && new.progress == Progress::NotCreated
-            && trace.cast.sets[new.set].create_hooks.iter().any(|(hook, _)| {
-                end.down(&trace.cast, *hook)
-                    && trace.cast.hooks[*hook]
-                        .served
-                        .is_some_and(|other| other == served || waits_for(trace, end, other, served))
-            })
-    })
+    refusing(trace, end, served)
+        .into_iter()
+        .any(|other| other == served || refusing(trace, end, other).contains(&served))
 }
 
-/// Whether what serves `other` waits for what serves `served`.
-fn waits_for(trace: &Trace<'_>, end: &State<'_>, other: usize, served: usize) -> bool {
-    end.new.iter().any(|new| {
-        trace.cast.served[other].sets[new.set]
-            && new.progress == Progress::NotCreated
-            && trace.cast.sets[new.set]
-                .create_hooks
-                .iter()
-                .any(|(hook, _)| trace.cast.hooks[*hook].served == Some(served))
-    })
+/// What is called, and down, where a replacement that would serve again is created, bound or reported.
+fn refusing(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    for new in end.new.iter().filter(|new| trace.cast.served[served].sets[new.set]) {
+        let set = &trace.cast.sets[new.set];
+        let hooks = match new.progress {
+            Progress::NotCreated => &set.create_hooks,
+            Progress::Pending => &set.bind_hooks,
+            Progress::Placed { .. } if !new.reported => &set.status_hooks,
+            Progress::Gated | Progress::Placed { .. } => continue,
+        };
+        let down = hooks.iter().filter(|(hook, _)| end.down(&trace.cast, *hook));
+        found.extend(down.filter_map(|(hook, _)| trace.cast.hooks[*hook].served));
+    }
+    found
 }
 
 /// The severity of a loss by the table: `briefly` for what may not be missing even for a moment.

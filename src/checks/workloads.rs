@@ -431,6 +431,15 @@ pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReas
         labels: occupant.labels,
         spec: occupant.spec,
     };
+    let set = &trace.cast.sets[end.new[index].set];
+    if let Some((hook, _)) = set.bind_hooks.iter().find(|(hook, _)| end.down(&trace.cast, *hook)) {
+        let name = &trace.cast.hooks[*hook].configured.webhook.name;
+        return vec![NodeReason {
+            reason: format!("binding it is refused: webhook {name} has no ready endpoint and fails closed"),
+            count: 0,
+            nodes: Vec::new(),
+        }];
+    }
     let mut grouped: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
     for (decision, node) in scheduling::decide(&end.placement, &incoming).into_iter().zip(end.placement.nodes()) {
         let reason = match decision {

@@ -125,6 +125,9 @@ pub enum Hold {
         /// Whether the worker's leader must delete the Workload first.
         worker: bool,
     },
+    /// The kubelet deletes it for good once its containers have ended, and webhooks are called for that; the eviction
+    /// itself deletes past them.
+    Deletion,
     /// Nobody removes it.
     Nobody(String),
     /// Whoever put this finalizer there may remove it, or not.
@@ -158,6 +161,8 @@ pub struct Candidate<'a> {
     pub eviction_hooks: Vec<(usize, bool)>,
     /// Webhooks called for updates of it.
     pub update_hooks: Vec<(usize, bool)>,
+    /// Webhooks called when the kubelet deletes it for good.
+    pub delete_hooks: Vec<(usize, bool)>,
 }
 
 /// What creates replacements: one ReplicaSet, StatefulSet, Job or other controller.
@@ -189,6 +194,10 @@ pub struct Set<'a> {
     pub ports: Vec<BoundPort>,
     /// Webhooks called for the creation of a replacement.
     pub create_hooks: Vec<(usize, bool)>,
+    /// Webhooks called when a replacement is bound to a node.
+    pub bind_hooks: Vec<(usize, bool)>,
+    /// Webhooks called when the kubelet writes a replacement's status.
+    pub status_hooks: Vec<(usize, bool)>,
     /// Why the creation of a replacement cannot be told.
     pub creation_gap: Option<String>,
     /// Why the creation of a replacement is refused for certain.
@@ -448,6 +457,7 @@ impl<'a> Cast<'a> {
                     holds: Vec::new(),
                     eviction_hooks: Vec::new(),
                     update_hooks: Vec::new(),
+                    delete_hooks: Vec::new(),
                 });
             }
         }
@@ -555,6 +565,8 @@ impl<'a> Cast<'a> {
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
             create_hooks: Vec::new(),
+            bind_hooks: Vec::new(),
+            status_hooks: Vec::new(),
             creation_gap: None,
             creation_refused: None,
             failures_left: None,
@@ -1031,6 +1043,8 @@ impl<'a> Cast<'a> {
                 continue;
             }
             self.sets[index].create_hooks = self.called(&pod_request(Operation::Create, "", template.namespace, template.labels));
+            self.sets[index].bind_hooks = self.called(&pod_request(Operation::Create, "binding", template.namespace, &none));
+            self.sets[index].status_hooks = self.called(&pod_request(Operation::Update, "status", template.namespace, template.labels));
             let namespace = template.namespace;
             let terminating = self
                 .snapshot
@@ -1082,6 +1096,7 @@ impl<'a> Cast<'a> {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
             }
             self.candidates[index].update_hooks = self.called(&pod_request(Operation::Update, "", namespace, &pod.metadata.labels));
+            self.candidates[index].delete_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
         }
     }
 
@@ -1107,6 +1122,9 @@ impl<'a> Cast<'a> {
             };
             if overdue && pod.metadata.finalizers.is_empty() && node.ready() {
                 holds.push(Hold::Overdue);
+            }
+            if !candidate.delete_hooks.is_empty() && !at_once {
+                holds.push(Hold::Deletion);
             }
             let tenant = tenants::tenant(pod);
             for finalizer in &pod.metadata.finalizers {

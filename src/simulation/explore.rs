@@ -352,7 +352,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut settled = Vec::new();
         while let Some(mut state) = open.pop() {
             loop {
-                let moved = state.create(self.cast) | state.release(self.cast);
+                let moved = state.create(self.cast) | state.release(self.cast) | state.report(self.cast);
                 match self.place(&state) {
                     Placing::Nothing if moved => {}
                     Placing::Nothing => {
@@ -399,6 +399,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut sets: Vec<usize> = Vec::new();
         let mut waiting = Vec::new();
         for (index, new) in state.new.iter().enumerate().filter(|(_, new)| new.progress == Progress::Pending) {
+            if state.refused(self.cast, &self.cast.sets[new.set].bind_hooks) {
+                continue;
+            }
             if new.waiting.is_none() {
                 if sets.contains(&new.set) {
                     continue;

@@ -65,6 +65,8 @@ pub struct New {
     pub nodes: Vec<usize>,
     /// Whether it was certainly Ready when the latest round began.
     pub sure: bool,
+    /// Whether the kubelet could write its status.
+    pub reported: bool,
 }
 
 /// The lowest count over time: with every replacement Ready in time, and with only those that surely were.
@@ -138,6 +140,7 @@ impl<'a> State<'a> {
                     },
                     nodes: Vec::new(),
                     sure: false,
+                    reported: false,
                 })
                 .collect(),
             allowances: Vec::new(),
@@ -177,7 +180,21 @@ impl<'a> State<'a> {
 
     /// Whether a replacement is Ready, once it had the time.
     pub fn ready(&self, cast: &Cast<'a>, new: &New) -> bool {
-        matches!(new.progress, Progress::Placed { crashes: false, .. }) && cast.sets[new.set].becomes_ready
+        matches!(new.progress, Progress::Placed { crashes: false, .. }) && new.reported && cast.sets[new.set].becomes_ready
+    }
+
+    /// Lets kubelets write the status of what runs, where no webhook refuses that; whether any was written.
+    pub fn report(&mut self, cast: &Cast<'a>) -> bool {
+        let reportable: Vec<usize> = (0..self.new.len())
+            .filter(|index| {
+                let new = &self.new[*index];
+                !new.reported && matches!(new.progress, Progress::Placed { .. }) && !self.refused(cast, &cast.sets[new.set].status_hooks)
+            })
+            .collect();
+        for index in &reportable {
+            self.new[*index].reported = true;
+        }
+        !reportable.is_empty()
     }
 
     fn ready_new(&self, cast: &Cast<'a>, only_sure: bool, belongs: impl Fn(&New) -> bool) -> i64 {
@@ -242,6 +259,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
+            Hold::Deletion => !self.refused(cast, &cast.candidates[candidate].delete_hooks),
             Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
             Hold::Nobody(_) | Hold::Node => false,
@@ -366,6 +384,7 @@ impl<'a> State<'a> {
                     progress: Progress::NotCreated,
                     nodes: Vec::new(),
                     sure: false,
+                    reported: false,
                 });
                 any = true;
             }
