@@ -56,7 +56,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         );
         let name = pod_name(candidate);
         let deleting: Vec<String> = candidate
-            .delete_hooks
+            .ending_hooks
             .iter()
             .filter(|(hook, _)| end.down(&trace.cast, *hook))
             .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
@@ -65,7 +65,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             Hold::Deletion => (
                 Code::WebhookBlocksEviction,
                 format!(
-                    "the kubelet may not delete it for good: {} is called for that and nobody answers",
+                    "the kubelet may neither report its end nor delete it for good while nobody answers {}",
                     listed(&deleting)
                 ),
                 "make the webhook answer first: see the finding about it".to_owned(),

@@ -125,8 +125,9 @@ pub enum Hold {
         /// Whether the worker's leader must delete the Workload first.
         worker: bool,
     },
-    /// The kubelet deletes it for good once its containers have ended, and webhooks are called for that; the eviction
-    /// itself deletes past them.
+    /// The kubelet writes the status once its containers have ended, and deletes it for good then
+    /// (`pkg/kubelet/status/status_manager.go`, syncPod); webhooks are called for either. The eviction itself deletes
+    /// past them.
     Deletion,
     /// Nobody removes it.
     Nobody(String),
@@ -161,8 +162,8 @@ pub struct Candidate<'a> {
     pub eviction_hooks: Vec<(usize, bool)>,
     /// Webhooks called for updates of it.
     pub update_hooks: Vec<(usize, bool)>,
-    /// Webhooks called when the kubelet deletes it for good.
-    pub delete_hooks: Vec<(usize, bool)>,
+    /// Webhooks called when the kubelet writes that it has ended and deletes it for good.
+    pub ending_hooks: Vec<(usize, bool)>,
 }
 
 /// What creates replacements: one ReplicaSet, StatefulSet, Job or other controller.
@@ -406,6 +407,20 @@ impl<'a> Cast<'a> {
         matches!(candidate.filtered, Filtered::Remove)
     }
 
+    /// Whether a webhook that is called for replacements, when they are created or bound, has all its endpoints among
+    /// the pods that go.
+    pub fn last_backends_make_way(&self) -> bool {
+        self.sets
+            .iter()
+            .flat_map(|set| set.create_hooks.iter().chain(&set.bind_hooks))
+            .any(|(hook, _)| {
+                self.hooks[*hook].served.is_some_and(|served| {
+                    let served = &self.served[served];
+                    served.others.is_empty() && !served.candidates.is_empty()
+                })
+            })
+    }
+
     /// Whether kubectl's filters refuse the node of a turn.
     pub fn refused(&self, turn: usize) -> bool {
         self.candidates
@@ -457,7 +472,7 @@ impl<'a> Cast<'a> {
                     holds: Vec::new(),
                     eviction_hooks: Vec::new(),
                     update_hooks: Vec::new(),
-                    delete_hooks: Vec::new(),
+                    ending_hooks: Vec::new(),
                 });
             }
         }
@@ -1096,7 +1111,9 @@ impl<'a> Cast<'a> {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
             }
             self.candidates[index].update_hooks = self.called(&pod_request(Operation::Update, "", namespace, &pod.metadata.labels));
-            self.candidates[index].delete_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
+            let mut ending = self.called(&pod_request(Operation::Update, "status", namespace, &pod.metadata.labels));
+            ending.extend(self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels)));
+            self.candidates[index].ending_hooks = ending;
         }
     }
 
@@ -1123,7 +1140,7 @@ impl<'a> Cast<'a> {
             if overdue && pod.metadata.finalizers.is_empty() && node.ready() {
                 holds.push(Hold::Overdue);
             }
-            if !candidate.delete_hooks.is_empty() && !at_once {
+            if !candidate.ending_hooks.is_empty() && !at_once {
                 holds.push(Hold::Deletion);
             }
             let tenant = tenants::tenant(pod);

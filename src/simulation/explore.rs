@@ -56,9 +56,12 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
             .iter()
             .any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue))
     });
-    let mut open = vec![State::new(cast, true)];
+    let mut open = vec![State::new(cast, true, false)];
     if unfamiliar {
-        open.push(State::new(cast, false));
+        open.push(State::new(cast, false, false));
+    }
+    if cast.last_backends_make_way() {
+        open.extend(open.clone().into_iter().map(|state| State { lingers: true, ..state }));
     }
     let mut ends = Vec::new();
     while let Some(state) = open.pop() {
@@ -352,8 +355,14 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut settled = Vec::new();
         while let Some(mut state) = open.pop() {
             loop {
-                let moved = state.create(self.cast) | state.release(self.cast) | state.report(self.cast);
-                match self.place(&state) {
+                // What is ending is still there when controllers and the scheduler first act.
+                let mut moved = state.create(self.cast);
+                let mut placing = self.place(&state);
+                if matches!(placing, Placing::Nothing) {
+                    moved |= state.release(self.cast) | state.report(self.cast);
+                    placing = self.place(&state);
+                }
+                match placing {
                     Placing::Nothing if moved => {}
                     Placing::Nothing => {
                         state.refill(self.cast);
@@ -399,7 +408,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut sets: Vec<usize> = Vec::new();
         let mut waiting = Vec::new();
         for (index, new) in state.new.iter().enumerate().filter(|(_, new)| new.progress == Progress::Pending) {
-            if state.refused(self.cast, &self.cast.sets[new.set].bind_hooks) {
+            if state.refused_at_once(self.cast, &self.cast.sets[new.set].bind_hooks) {
                 continue;
             }
             if new.waiting.is_none() {

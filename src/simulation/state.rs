@@ -101,6 +101,8 @@ pub struct State<'a> {
     pub ended: Vec<DrainOutcome>,
     /// Whether finalizers that are not familiar are removed by whoever put them there.
     pub unfamiliar_released: bool,
+    /// Whether a terminating backend still answers when the pods that replace those of its round are created and bound.
+    pub lingers: bool,
 }
 
 /// What distinguishes one moment from another.
@@ -113,12 +115,12 @@ pub type Key = (
     Vec<Low>,
     Vec<Low>,
     Vec<DrainOutcome>,
-    bool,
+    [bool; 2],
 );
 
 impl<'a> State<'a> {
     /// The moment before the drain, with the cordons in place.
-    pub fn new(cast: &Cast<'a>, unfamiliar_released: bool) -> Self {
+    pub fn new(cast: &Cast<'a>, unfamiliar_released: bool, lingers: bool) -> Self {
         let low = |count| Low {
             certain: count,
             possible: count,
@@ -148,6 +150,7 @@ impl<'a> State<'a> {
             served_lows: cast.served.iter().map(|served| low(served.before())).collect(),
             ended: Vec::new(),
             unfamiliar_released,
+            lingers,
         };
         state.refill(cast);
         state
@@ -174,7 +177,7 @@ impl<'a> State<'a> {
             self.workload_lows.clone(),
             self.served_lows.clone(),
             self.ended.clone(),
-            self.unfamiliar_released,
+            [self.unfamiliar_released, self.lingers],
         )
     }
 
@@ -259,7 +262,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
-            Hold::Deletion => !self.refused(cast, &cast.candidates[candidate].delete_hooks),
+            Hold::Deletion => !self.refused(cast, &cast.candidates[candidate].ending_hooks),
             Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
             Hold::Nobody(_) | Hold::Node => false,
@@ -409,7 +412,22 @@ impl<'a> State<'a> {
         let entry = &cast.sets[set];
         entry.creation_refused.is_some()
             || (entry.creation_gap.is_some() && cast.assume.worst(Class::Replacements))
-            || self.refused(cast, &entry.create_hooks)
+            || self.refused_at_once(cast, &entry.create_hooks)
+    }
+
+    /// Whether one of the webhooks refuses now, where those that are ending may still answer.
+    pub fn refused_at_once(&self, cast: &Cast<'a>, hooks: &[(usize, bool)]) -> bool {
+        let lingering = |hook: usize| {
+            self.lingers
+                && cast.hooks[hook].served.is_some_and(|served| {
+                    let backends = &cast.served[served].candidates;
+                    backends
+                        .iter()
+                        .any(|candidate| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round))
+                })
+        };
+        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !lingering(*hook)).collect();
+        self.refused(cast, &standing)
     }
 
     /// The next evicted pod that a set replaces.
