@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::Duration;
 
 use crate::kubernetes::eviction::{self, Answer};
 use crate::kubernetes::host_ports;
@@ -21,6 +22,9 @@ pub const MAX_STATES: usize = 1000;
 
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
+
+/// kubectl sends a refused eviction again after this time (`k8s.io/kubectl/pkg/drain/drain.go`).
+const RETRY: Duration = Duration::from_secs(5);
 
 /// What exploring gave.
 #[derive(Debug)]
@@ -100,6 +104,10 @@ impl<'a> Explorer<'a, '_> {
         if choices.is_empty() {
             let outcome = self.outcome(&state);
             return vec![self.end_turn(state, outcome)];
+        }
+        // What the first round left is asked for again too late.
+        if self.cast.flags.timeout.is_some_and(|timeout| RETRY * state.round >= timeout) {
+            return vec![self.end_turn(state, DrainOutcome::Fails)];
         }
         choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
     }
