@@ -33,9 +33,12 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .collect();
 
     let (ended, words) = run(cluster, api, drain);
-    // A Job waits ten seconds before it replaces a failed pod.
+    // A Job waits ten seconds before it replaces a failed pod,
+    // and an API whose backend is back is looked at again only after some seconds.
+    let available = || api.list("/apis/apiregistration.k8s.io/v1/apiservices").iter().all(|api| condition(api, "Available"));
     let complete = || {
-        quiet::missing(api)
+        available()
+            && quiet::missing(api)
             .iter()
             .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
     };
