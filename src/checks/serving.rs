@@ -1,7 +1,7 @@
 //! What stops being answered: `webhook-unserved`, `webhook-deadlock`, `webhook-blocks-eviction`, `apiservice-unserved`,
 //! `conversion-webhook-unserved`, `service-unserved`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::Webhook;
 use crate::gpustack::install::is_kueue_or_worker_service;
@@ -25,6 +25,8 @@ pub struct Loss {
     pub lasting: Paths,
     /// Whether it refuses what would serve it again.
     pub deadlock: bool,
+    /// Whether `until` holds on every path.
+    pub same: bool,
 }
 
 /// How the drain takes something served; `None` where it stays served, or that cannot be told.
@@ -39,6 +41,7 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
             gap: Paths::All,
             lasting: Paths::None,
             deadlock: false,
+            same: true,
         });
     }
     let gone = |end: &State<'_>, possible: bool| {
@@ -49,20 +52,20 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
         return None;
     }
     let certain = trace.paths(|end| gone(end, false)) == Paths::All;
-    let until = trace
+    let untils: BTreeSet<Until> = trace
         .ends
         .iter()
         .filter(|end| gone(end, true))
         .map(|end| until(trace, end, served))
-        .max()
-        .unwrap_or(Until::ReplacementReady);
+        .collect();
     let lasting = trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0);
     let deadlock = trace.ends.iter().any(|end| deadlocked(trace, end, served));
     Some(Loss {
-        until,
+        until: untils.last().copied().unwrap_or(Until::ReplacementReady),
         gap: if certain { Paths::All } else { Paths::Some },
         lasting,
         deadlock,
+        same: untils.len() == 1,
     })
 }
 
@@ -308,8 +311,10 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
             format!("the API server refuses meanwhile: {}", blast.join("; "))
         };
         item.remedy = more_replicas(context, served);
-        if loss.deadlock {
+        let refusing = trace.paths(|end| deadlocked(trace, end, served));
+        if let Some((severity, certainty)) = graded(refusing, severity, severity.min(Severity::AtRisk)) {
             let mut deadlock = item.clone();
+            (deadlock.severity, deadlock.certainty) = (severity, certainty);
             deadlock.code = Code::WebhookDeadlock;
             deadlock.message = format!("{name} refuses the creation of the very pods that would serve it again");
             found.push(deadlock);
@@ -468,7 +473,11 @@ pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
             service: Some(service_name(context, served)),
             until: loss.until,
             deadlock: loss.deadlock,
-            certainty: loss.gap.certainty().unwrap_or(Certainty::Possible),
+            certainty: loss
+                .gap
+                .certainty()
+                .filter(|_| loss.same)
+                .unwrap_or(Certainty::Possible),
             blast,
         });
     };

@@ -2,7 +2,8 @@
 //!
 //! Not ours to know are: which feasible node the scheduler picks, the order in which evictions arrive, how fast
 //! replacements become Ready, how long a pod takes to end. Assumed: all evictions of a round are accepted before
-//! any of its pods is gone, and a terminating backend no longer answers.
+//! any of its pods is gone, and a terminating backend no longer answers; but a replacement that is made at once may
+//! be admitted by it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -12,6 +13,7 @@ use crate::kubernetes::eviction::{self, Answer};
 use crate::kubernetes::host_ports;
 use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::selectors;
+use crate::kubernetes::workloads::When;
 use crate::report::document::DrainOutcome;
 
 use super::cast::{Cast, Gap, Hold};
@@ -53,9 +55,17 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
             .iter()
             .any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue))
     });
-    let mut open = vec![State::new(cast, true)];
-    if unfamiliar {
-        open.push(State::new(cast, false));
+    let racing = cast.sets.iter().any(|set| {
+        let evicted = |hook: usize| cast.hooks[hook].served.is_some_and(|served| !cast.served[served].candidates.is_empty());
+        set.when == Some(When::AtOnce) && set.create_hooks.iter().any(|(hook, _)| evicted(*hook))
+    });
+    let mut open = Vec::new();
+    for released in [true, false] {
+        for in_time in [false, true] {
+            if (released || unfamiliar) && (!in_time || racing) {
+                open.push(State::new(cast, released, in_time));
+            }
+        }
     }
     let mut ends = Vec::new();
     while let Some(state) = open.pop() {
@@ -234,6 +244,9 @@ impl<'a> Explorer<'a, '_> {
     fn play(&mut self, state: &State<'a>, choice: &Choice) -> Vec<State<'a>> {
         let mut state = state.clone();
         state.round += 1;
+        state.admitted = (0..self.cast.sets.len())
+            .map(|set| !state.creation_refused(self.cast, set))
+            .collect();
         for index in &choice.failed {
             state.old[*index] = Old::Failed(state.round);
         }

@@ -88,6 +88,11 @@ pub struct State<'a> {
     pub ended: Vec<DrainOutcome>,
     /// Whether finalizers that are not familiar are removed by whoever put them there.
     pub unfamiliar_released: bool,
+    /// Whether replacements that are made as soon as the old pod is terminating come in time to be admitted by a webhook
+    /// whose last backend is evicted in the same round: it still answers for a moment.
+    pub in_time: bool,
+    /// For each set, whether the API server admitted its pods when the latest round began.
+    pub admitted: Vec<bool>,
 }
 
 /// What distinguishes one moment from another.
@@ -100,12 +105,12 @@ pub type Key = (
     Vec<Low>,
     Vec<Low>,
     Vec<DrainOutcome>,
-    bool,
+    (bool, bool),
 );
 
 impl<'a> State<'a> {
     /// The moment before the drain, with the cordons in place.
-    pub fn new(cast: &Cast<'a>, unfamiliar_released: bool) -> Self {
+    pub fn new(cast: &Cast<'a>, unfamiliar_released: bool, in_time: bool) -> Self {
         let low = |count| Low {
             certain: count,
             possible: count,
@@ -134,6 +139,8 @@ impl<'a> State<'a> {
             served_lows: cast.served.iter().map(|served| low(served.before())).collect(),
             ended: Vec::new(),
             unfamiliar_released,
+            in_time,
+            admitted: Vec::new(),
         };
         state.refill(cast);
         state
@@ -152,7 +159,7 @@ impl<'a> State<'a> {
             self.workload_lows.clone(),
             self.served_lows.clone(),
             self.ended.clone(),
-            self.unfamiliar_released,
+            (self.unfamiliar_released, self.in_time),
         )
     }
 
@@ -356,13 +363,24 @@ impl<'a> State<'a> {
                 && self.new[index]
                     .replaces
                     .is_some_and(|candidate| !self.in_order(cast, self.new[index].set, candidate));
-            if self.new[index].progress != Progress::NotCreated || waits || self.creation_refused(cast, self.new[index].set) {
+            let refused = self.creation_refused(cast, self.new[index].set) && !self.comes_in_time(cast, index);
+            if self.new[index].progress != Progress::NotCreated || waits || refused {
                 continue;
             }
             self.new[index].progress = if set.gated { Progress::Gated } else { Progress::Pending };
             any = true;
         }
         any
+    }
+
+    /// Whether a replacement is made while those that the round evicts still answer.
+    fn comes_in_time(&self, cast: &Cast<'a>, index: usize) -> bool {
+        let new = &self.new[index];
+        let fresh = |candidate: usize| matches!(self.old[candidate], Old::Terminating(round) if round == self.round);
+        self.in_time
+            && cast.sets[new.set].when == Some(When::AtOnce)
+            && self.admitted.get(new.set).copied().unwrap_or(false)
+            && new.replaces.is_some_and(fresh)
     }
 
     /// Whether the API server refuses a new pod of a set now.

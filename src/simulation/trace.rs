@@ -59,7 +59,7 @@ pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flag
         gaps,
     } = explore::explore(&cast);
     if ends.is_empty() {
-        ends.push(State::new(&cast, false));
+        ends.push(State::new(&cast, false, false));
     }
     let gaps = cast.gaps.iter().cloned().chain(gaps).collect();
     Trace {
