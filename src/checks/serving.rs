@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::Webhook;
-use crate::gpustack::install::is_kueue_or_worker_service;
+use crate::gpustack::install::{is_kueue_or_worker_service, is_worker_configuration};
 use crate::kubernetes::admission;
 use crate::report::document::{ServedKind, UnservedRow, Until};
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
@@ -171,6 +171,9 @@ fn by_service(context: &Context<'_>) -> BTreeMap<usize, Vec<usize>> {
 
 fn service_name(context: &Context<'_>, served: usize) -> String {
     let entry = &context.trace.cast.served[served];
+    if entry.namespace.is_empty() {
+        return entry.name.clone();
+    }
     format!("{}/{}", entry.namespace, entry.name)
 }
 
@@ -217,6 +220,15 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
 fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
     let trace = context.trace;
     let entry = &trace.cast.served[served];
+    if entry.namespace.is_empty() {
+        return Remedy {
+            text: format!(
+                "have the webhook called by a Service, or at an address that the drain leaves alone, instead of {}",
+                entry.name
+            ),
+            ..Remedy::default()
+        };
+    }
     let workload = entry
         .candidates
         .iter()
@@ -266,8 +278,15 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
         let (closed, open): (Vec<usize>, Vec<usize>) = hooks
             .iter()
             .partition(|hook| admission::fails_closed(trace.cast.hooks[**hook].configured.webhook));
+        let by_name = || {
+            hooks.iter().any(|hook| {
+                let hook = &trace.cast.hooks[*hook];
+                hook.url.is_some() && is_worker_configuration(&hook.configured.configuration.metadata.name)
+            })
+        };
         let briefly = !closed.is_empty()
             && (ours(context, served)
+                || by_name()
                 || closed
                     .iter()
                     .any(|hook| admission::covers_pods(context.snapshot, trace.cast.hooks[*hook].configured.webhook)));
@@ -292,7 +311,14 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
             Code::WebhookUnserved,
             severity,
             certainty,
-            object("Service", &entry.namespace, &entry.name),
+            match trace.cast.hooks[hooks[0]].url {
+                Some(_) => object(
+                    trace.cast.hooks[hooks[0]].configured.kind(),
+                    "",
+                    &trace.cast.hooks[hooks[0]].configured.configuration.metadata.name,
+                ),
+                None => object("Service", &entry.namespace, &entry.name),
+            },
             format!(
                 "the webhooks of {} {} no ready endpoint, {}",
                 listed(&configurations),
@@ -470,7 +496,7 @@ pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
         rows.push(UnservedRow {
             what,
             name: name.to_owned(),
-            service: Some(service_name(context, served)),
+            service: Some(service_name(context, served)).filter(|_| !trace.cast.served[served].namespace.is_empty()),
             until: loss.until,
             deadlock: loss.deadlock,
             certainty: loss
