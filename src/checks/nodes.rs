@@ -94,7 +94,9 @@ pub fn too_slow(context: &Context<'_>) -> Vec<Finding> {
     for turn in 0..trace.cast.nodes.len() {
         let late = |end: &State<'_>| {
             end.ended.get(turn) == Some(&DrainOutcome::Fails)
-                && !(0..end.old.len()).any(|index| trace.cast.candidates[index].turn == turn && matches!(end.old[index], Old::Failed(_)))
+                && !(0..end.old.len())
+                    .filter(|index| trace.cast.candidates[*index].turn == turn && trace.cast.removed(&trace.cast.candidates[*index]))
+                    .any(|index| matches!(end.old[index], Old::Failed(_) | Old::Here))
         };
         let Some((severity, certainty)) = super::graded(trace.paths(late), Severity::Unsafe, Severity::AtRisk) else {
             continue;

@@ -486,6 +486,8 @@ fn action(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Action {
             Old::Gone(_) if trace.cast.flags.disable_eviction => Action::Delete,
             Old::Gone(_) => Action::Evict,
             Old::Failed(_) => Action::Fail,
+            // The waiting ended before its eviction was tried again.
+            Old::Here if *outcome == DrainOutcome::Fails => Action::Fail,
             Old::Here | Old::Terminating(_) => Action::Stuck,
         },
         _ => Action::Keep,

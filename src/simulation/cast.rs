@@ -250,9 +250,9 @@ pub struct Budget<'a> {
 /// Something that answers, backed by pods.
 #[derive(Clone, Debug)]
 pub struct Served<'a> {
-    /// Namespace of the Service.
+    /// Namespace of the Service; empty for an address.
     pub namespace: String,
-    /// Name of the Service.
+    /// Name of the Service, or the address.
     pub name: String,
     /// Port asked for.
     pub port: Option<i64>,
@@ -280,7 +280,7 @@ impl Served<'_> {
 pub struct Hook<'a> {
     /// The webhook.
     pub configured: Configured<'a>,
-    /// Index of what serves it; `None` for one reached by an address.
+    /// Index of what serves it; `None` for one reached by an address that no pod is known to answer at.
     pub served: Option<usize>,
     /// Its address, where it has one.
     pub url: Option<String>,
@@ -700,11 +700,46 @@ impl<'a> Cast<'a> {
             }
             let (served, url) = match admission::endpoint(&configured.webhook.client_config) {
                 Endpoint::Service { namespace, name, port } => (Some(self.serve(namespace, name, port)), None),
-                Endpoint::Url { url, .. } => (None, Some(url.to_owned())),
+                Endpoint::Url { url, host } => (self.behind(url, &host), Some(url.to_owned())),
                 Endpoint::Broken => (None, None),
             };
             self.hooks.push(Hook { configured, served, url });
         }
+    }
+
+    /// Index of what answers at a webhook's address, where that is a pod of the drained nodes: by the pod's own address, or
+    /// by its node's and a port that it binds there. Whatever replaces the pod elsewhere has another address.
+    fn behind(&mut self, url: &str, host: &str) -> Option<usize> {
+        let port = url.parse::<http::Uri>().ok().and_then(|parsed| parsed.port_u16()).unwrap_or(443);
+        let answers = |candidate: &Candidate<'_>| {
+            let node = self.placement.nodes()[self.nodes[candidate.turn]].node();
+            let named = node.metadata.name == host || node.status.addresses.iter().any(|address| address.address == host);
+            let spec = &candidate.pod.spec;
+            let binds = || {
+                host_ports::bound(spec)
+                    .iter()
+                    .any(|bound| bound.port == port && bound.protocol == "TCP")
+            };
+            let own = !spec.host_network && candidate.pod.status.pod_ip == host;
+            self.removed(candidate) && candidate.pod.ready() && (own || (named && binds()))
+        };
+        let candidates: Vec<usize> = (0..self.candidates.len())
+            .filter(|index| answers(&self.candidates[*index]))
+            .collect();
+        if candidates.is_empty() {
+            return None;
+        }
+        self.served.push(Served {
+            namespace: String::new(),
+            name: url.to_owned(),
+            port: None,
+            others: Vec::new(),
+            candidates,
+            sets: vec![false; self.sets.len()],
+            broken: None,
+            unknown: None,
+        });
+        Some(self.served.len() - 1)
     }
 
     fn gather_apis(&mut self) {

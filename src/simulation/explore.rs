@@ -2,7 +2,8 @@
 //!
 //! Not ours to know are: which feasible node the scheduler picks, the order in which evictions arrive, how fast
 //! replacements become Ready, how long a pod takes to end. Assumed: all evictions of a round are accepted before
-//! any of its pods is gone, and a terminating backend no longer answers.
+//! any of its pods is gone, and a terminating backend no longer answers; but a replacement that is made at once may
+//! be admitted by it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -133,6 +134,15 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 }
                 _ => vec![self.end_turn(state, outcome)],
             };
+        }
+        // What the first round left is asked for again too late.
+        if self
+            .cast
+            .flags
+            .timeout
+            .is_some_and(|timeout| f64::from(state.round) * RETRY_SECONDS >= timeout.as_secs_f64())
+        {
+            return vec![self.end_turn(state, DrainOutcome::Fails)];
         }
         choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
     }
