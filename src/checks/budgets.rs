@@ -9,7 +9,7 @@ use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
-use super::{Context, finding, graded, listed, object};
+use super::{Context, finding, for_good, graded, listed, object};
 
 /// What a budget asks for, as its spec says it.
 pub fn demand(budget: &PodDisruptionBudget) -> String {
@@ -187,7 +187,7 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
                 crate::gpustack::values::replicas(mode, id, u32::try_from(replicas).ok()?)
             });
             Remedy {
-                text: format!("run {replicas} replicas of {}, in your values and for good; or now:", key.name),
+                text: format!("run {replicas} replicas of {}{}:", key.name, for_good(values_key.as_deref())),
                 command: Some(context.kubectl.line([
                     "scale",
                     &format!("{}/{}", key.kind.to_lowercase(), key.name),

@@ -112,6 +112,11 @@ pub fn listed(names: &[String]) -> String {
     }
 }
 
+/// What a remedy adds where the values file is its place, and the command only the quick way.
+fn for_good(values_key: Option<&str>) -> &'static str {
+    if values_key.is_some() { ", in your values and for good; or now" } else { "" }
+}
+
 /// A count as the numbers in the API are.
 pub fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)

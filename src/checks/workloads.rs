@@ -14,7 +14,7 @@ use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
 use super::leaders::{self, Leader};
-use super::{Context, count, finding, graded, listed, object};
+use super::{Context, count, finding, for_good, graded, listed, object};
 
 /// One code that applies to a workload, before it is known which carries the severity.
 struct Applies {
@@ -354,7 +354,11 @@ fn one_more(context: &Context<'_>, entry: &Workload<'_>) -> Remedy {
         .component(&key.kind, &key.namespace, &key.name)
         .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas).ok()?));
     Remedy {
-        text: format!("run {replicas} replicas on different nodes, in your values and for good; or now:"),
+        text: format!(
+            "run {replicas} replicas of {} on different nodes{}:",
+            key.name,
+            for_good(values_key.as_deref())
+        ),
         command: Some(context.kubectl.line([
             "scale",
             &format!("{}/{}", key.kind.to_lowercase(), key.name),
@@ -516,7 +520,7 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
         },
         paths,
         own: Severity::Info,
-        message: format!("the replacement of {} {may} Pending {until}", entry.key),
+        message: format!("a replacement of {} {may} Pending {until}", entry.key.name),
         evidence: reasons
             .iter()
             .map(|reason| format!("{}: {}", listed(&reason.nodes), reason.reason))
