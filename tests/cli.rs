@@ -120,15 +120,31 @@ fn a_file_that_cannot_be_understood() {
     let files = Files::new();
     let nodes = node("a");
     let cases: Vec<(&str, Vec<u8>, &[&str])> = vec![
-        ("not-yaml.yaml", b"hello: [unclosed\n".to_vec(), &["line 1, column 8", "not YAML", "^", "hint: "]),
-        ("cut.json", b"{\"apiVersion\": \"v1\",\n \"kind\": \"No".to_vec(), &["line 2, column", "hint: the input is cut"]),
+        (
+            "not-yaml.yaml",
+            b"hello: [unclosed\n".to_vec(),
+            &["line 1, column 8", "not YAML", "^", "hint: "],
+        ),
+        (
+            "cut.json",
+            b"{\"apiVersion\": \"v1\",\n \"kind\": \"No".to_vec(),
+            &["line 2, column", "hint: the input is cut"],
+        ),
         (
             "cut.yaml",
             b"apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n".to_vec(),
             &["kind", "hint: "],
         ),
-        ("cut-quote.yaml", b"apiVersion: v1\nkind: \"No".to_vec(), &["line 2, column", "not YAML", "hint: "]),
-        ("tabs.yaml", b"apiVersion: v1\nkind: Node\nmetadata:\n\tname: a\n".to_vec(), &["line 4, column", "hint: YAML is indented with spaces"]),
+        (
+            "cut-quote.yaml",
+            b"apiVersion: v1\nkind: \"No".to_vec(),
+            &["line 2, column", "not YAML", "hint: "],
+        ),
+        (
+            "tabs.yaml",
+            b"apiVersion: v1\nkind: Node\nmetadata:\n\tname: a\n".to_vec(),
+            &["line 4, column", "hint: YAML is indented with spaces"],
+        ),
         (
             "type.yaml",
             b"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec:\n  taints: 5\n".to_vec(),
@@ -139,11 +155,23 @@ fn a_file_that_cannot_be_understood() {
             format!("{nodes}kind: Node\napiVersion: v1\nmetadata: {{name: b\n---\n{nodes}").into_bytes(),
             &["document 2", "line 8, column 11", "hint: "],
         ),
-        ("unknown.yaml", b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n".to_vec(), &["Widget (1)", "hint: "]),
-        ("deep.yaml", format!("a: {}", "[".repeat(100_000)).into_bytes(), &["line 1, column", "recursion", "hint: "]),
+        (
+            "unknown.yaml",
+            b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n".to_vec(),
+            &["Widget (1)", "hint: "],
+        ),
+        (
+            "deep.yaml",
+            format!("a: {}", "[".repeat(100_000)).into_bytes(),
+            &["line 1, column", "recursion", "hint: "],
+        ),
         ("deep.json", "{\"a\":".repeat(100_000).into_bytes(), &["hint: "]),
         ("nul.yaml", b"a\0b".to_vec(), &["line 1, column 2", "0x00", "hint: "]),
-        ("binary.yaml", vec![0x7f, b'E', b'L', b'F', 0xff, 0xfe], &["line 1, column", "not text", "hint: "]),
+        (
+            "binary.yaml",
+            vec![0x7f, b'E', b'L', b'F', 0xff, 0xfe],
+            &["line 1, column", "not text", "hint: "],
+        ),
         ("empty.yaml", Vec::new(), &["nothing in it", "hint: "]),
     ];
     for (name, content, parts) in cases {
@@ -171,8 +199,16 @@ fn aliases_that_grow() {
 fn a_path_that_cannot_be_read() {
     let files = Files::new();
     files.write("notes/readme.txt", "hello");
-    refuses(&preflight(&["a", "-f", &files.path("notes")]), 3, &["notes", "without manifests", "hint: ", ".yaml"]);
-    refuses(&preflight(&["a", "-f", &files.path("missing.yaml")]), 3, &["missing.yaml", "no such file"]);
+    refuses(
+        &preflight(&["a", "-f", &files.path("notes")]),
+        3,
+        &["notes", "without manifests", "hint: ", ".yaml"],
+    );
+    refuses(
+        &preflight(&["a", "-f", &files.path("missing.yaml")]),
+        3,
+        &["missing.yaml", "no such file"],
+    );
     let inside = format!("{}/a.yaml", files.write("file.yaml", "a"));
     refuses(&preflight(&["a", "-f", &inside]), 3, &["file.yaml/a.yaml"]);
     #[cfg(unix)]
@@ -191,8 +227,16 @@ fn a_path_that_cannot_be_read() {
 
 #[test]
 fn nodes_that_are_not_there() {
-    refuses(&preflight(&["cp1", "-f", KUEUE]), 2, &["there is no node cp1", "did you mean cp-1?"]);
-    refuses(&preflight(&["gpu-77", "-f", KUEUE]), 2, &["there is no node gpu-77", "cp-1, cp-2, cp-3"]);
+    refuses(
+        &preflight(&["cp1", "-f", KUEUE]),
+        2,
+        &["there is no node cp1", "did you mean cp-1?"],
+    );
+    refuses(
+        &preflight(&["gpu-77", "-f", KUEUE]),
+        2,
+        &["there is no node gpu-77", "cp-1, cp-2, cp-3"],
+    );
     refuses(&preflight(&["-f", KUEUE]), 2, &["which node?", "hint: "]);
     refuses(&preflight(&["cp-1", "-l", "a=b", "-f", KUEUE]), 2, &["-l", "hint: "]);
     refuses(&preflight(&["-l", "a=b", "-f", KUEUE]), 2, &["matches no node", "hint: "]);
@@ -256,7 +300,10 @@ fn server(each: impl Fn(TcpStream) + Send + 'static) -> u16 {
 /// A server whose certificate is for `name`, and that certificate.
 fn tls_server(name: &str) -> (u16, String) {
     let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    let certificate = rcgen::CertificateParams::new(vec![name.to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
     let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -266,7 +313,10 @@ fn tls_server(name: &str) -> (u16, String) {
     let config = Arc::new(config);
     let port = server(move |stream| {
         let connection = rustls::ServerConnection::new(config.clone()).unwrap();
-        answer(&mut rustls::StreamOwned::new(connection, stream), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+        answer(
+            &mut rustls::StreamOwned::new(connection, stream),
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        );
     });
     (port, certificate.pem())
 }
@@ -284,7 +334,11 @@ fn kubeconfig(server: &str, user: &str) -> String {
 #[test]
 fn servers_that_do_not_answer() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    refuses(&preflight(&["a", "-s", &format!("https://{closed}")]), 3, &[&closed.to_string(), "refused", "hint: "]);
+    refuses(
+        &preflight(&["a", "-s", &format!("https://{closed}")]),
+        3,
+        &[&closed.to_string(), "refused", "hint: "],
+    );
     let held = std::sync::Mutex::new(Vec::new());
     let silent = server(move |stream| held.lock().unwrap().push(stream));
     refuses(
@@ -317,24 +371,44 @@ fn a_certificate_of_someone_else() {
     let files = Files::new();
     let own = files.write("own.crt", certificate);
     let stranger = files.write("stranger.crt", stranger);
-    refuses(&preflight(&["a", "-s", &address, "--certificate-authority", &own]), 3, &[&address, "hint: ", "--tls-server-name"]);
-    refuses(&preflight(&["a", "-s", &address, "--certificate-authority", &stranger]), 3, &[&address, "hint: ", "--certificate-authority"]);
+    refuses(
+        &preflight(&["a", "-s", &address, "--certificate-authority", &own]),
+        3,
+        &[&address, "hint: ", "--tls-server-name"],
+    );
+    refuses(
+        &preflight(&["a", "-s", &address, "--certificate-authority", &stranger]),
+        3,
+        &[&address, "hint: ", "--certificate-authority"],
+    );
 }
 
 #[test]
 fn a_kubeconfig_that_does_not_lead_to_a_cluster() {
-    refuses(&preflight(&["a"]), 3, &["no kubeconfig", "/nonexistent/.kube/config", "hint: ", "-f"]);
+    refuses(
+        &preflight(&["a"]),
+        3,
+        &["no kubeconfig", "/nonexistent/.kube/config", "hint: ", "-f"],
+    );
     let files = Files::new();
     let missing = files.path("missing");
     let output = preflight(&["a", "--kubeconfig", &missing]);
     refuses(&output, 3, &[&missing, "hint: "]);
     assert_eq!(err(&output).to_lowercase().matches("no such file").count(), 1);
     let broken = files.write("broken", "clusters: [\n");
-    refuses(&preflight(&["a", "--kubeconfig", &broken]), 3, &[&broken, "hint: ", &format!("kubectl --kubeconfig {broken} config view")]);
+    refuses(
+        &preflight(&["a", "--kubeconfig", &broken]),
+        3,
+        &[&broken, "hint: ", &format!("kubectl --kubeconfig {broken} config view")],
+    );
     let plugin = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin, interactiveMode: Never}}";
     let plugin = files.write("plugin", kubeconfig("https://127.0.0.1:1", plugin));
     refuses(&preflight(&["a", "--kubeconfig", &plugin]), 3, &["no-such-plugin", "hint: install"]);
-    refuses(&preflight(&["a", "--kubeconfig", &plugin, "--context", "prd"]), 3, &["prd", "did you mean \"prod\"?"]);
+    refuses(
+        &preflight(&["a", "--kubeconfig", &plugin, "--context", "prd"]),
+        3,
+        &["prd", "did you mean \"prod\"?"],
+    );
 }
 
 // Input forms
@@ -363,7 +437,10 @@ fn the_same_from_a_file_a_stream_a_directory_and_pieces() {
     assert_eq!(form(&["-f", &first, "-f", &second]), expected);
     assert_eq!(form(&["--filename", KUEUE, "-f", &first]), expected);
 
-    let script = format!("'{}' drain-preflight cp-1 -f <(cat '{first}') -f <(cat '{second}') --complete -o json", env!("CARGO_BIN_EXE_kubectl-gpustack_ha"));
+    let script = format!(
+        "'{}' drain-preflight cp-1 -f <(cat '{first}') -f <(cat '{second}') --complete -o json",
+        env!("CARGO_BIN_EXE_kubectl-gpustack_ha")
+    );
     if let Ok(output) = Command::new("bash").args(["-c", &script]).output() {
         assert_eq!(answers(&output, 1), expected);
     }
@@ -400,7 +477,10 @@ fn every_format_tells_the_same_verdict() {
     assert_eq!(form("table"), answers(&preflight(&base), 1));
     assert!(form("table").starts_with("UNSAFE "));
     assert!(form("wide").starts_with("UNSAFE "));
-    assert!(form("wide").contains("gpustack-operator-model-manager"), "wide shows the pods that stay, too");
+    assert!(
+        form("wide").contains("gpustack-operator-model-manager"),
+        "wide shows the pods that stay, too"
+    );
 }
 
 #[test]
@@ -414,7 +494,13 @@ fn the_first_three_lines_say_the_verdict_the_reason_and_what_to_do() {
         out(&output).lines().take(3).collect::<Vec<_>>().join("\n")
     };
     let unsafe_ = first(KUEUE);
-    for part in ["UNSAFE", "hangs", "kueue-manager-pdb", "To do:", "3 replicas of kueue-controller-manager"] {
+    for part in [
+        "UNSAFE",
+        "hangs",
+        "kueue-manager-pdb",
+        "To do:",
+        "3 replicas of kueue-controller-manager",
+    ] {
         assert!(unsafe_.contains(part), "{part:?} is not in {unsafe_}");
     }
     let safe = first(SAFE);
@@ -427,7 +513,10 @@ fn the_first_three_lines_say_the_verdict_the_reason_and_what_to_do() {
 fn headers_and_colours_as_asked() {
     let with = |words: &[&str], variable: Option<(&str, &str)>| {
         let mut command = binary();
-        command.args(["drain-preflight", "cp-1", "-f", KUEUE, "--complete"]).args(words).envs(variable);
+        command
+            .args(["drain-preflight", "cp-1", "-f", KUEUE, "--complete"])
+            .args(words)
+            .envs(variable);
         answers(&command.output().unwrap(), 1)
     };
     assert!(with(&[], None).contains("ROUND"));
@@ -435,7 +524,10 @@ fn headers_and_colours_as_asked() {
     assert!(!bare.contains("ROUND") && !bare.contains("LEADER OF"));
     assert!(!with(&[], None).contains('\x1b'), "a pipe gets no colours");
     assert!(with(&["--color", "always"], None).contains('\x1b'));
-    assert!(with(&["--color", "always"], Some(("NO_COLOR", "1"))).contains('\x1b'), "a flag outranks the environment");
+    assert!(
+        with(&["--color", "always"], Some(("NO_COLOR", "1"))).contains('\x1b'),
+        "a flag outranks the environment"
+    );
     assert!(!with(&[], Some(("NO_COLOR", "1"))).contains('\x1b'));
     assert!(!with(&["--color", "never"], Some(("CLICOLOR_FORCE", "1"))).contains('\x1b'));
     assert!(with(&["--ascii"], Some(("COLUMNS", "60"))).is_ascii());
@@ -450,7 +542,10 @@ fn no_line_is_wider_than_the_terminal() {
                 .env("COLUMNS", columns.to_string())
                 .output()
                 .unwrap();
-            for line in out(&output).lines().filter(|line| !line.contains("kubectl") && !line.contains(".k8s.io")) {
+            for line in out(&output)
+                .lines()
+                .filter(|line| !line.contains("kubectl") && !line.contains(".k8s.io"))
+            {
                 assert!(line.chars().count() <= columns, "{columns}: {line}");
             }
         }
@@ -476,7 +571,11 @@ fn exit_codes_follow_the_verdict() {
     assert_eq!(code(&[&forced[..], &["--accept", "unmanaged-pod"]].concat()), Some(0));
     assert_eq!(code(&[&forced[..], &["--accept", "unmanaged-pod=app/p"]].concat()), Some(0));
     assert_eq!(code(&[&forced[..], &["--accept", "unmanaged-pod=other/p"]].concat()), Some(1));
-    assert!(json(&[&forced[..], &["--accept", "unmanaged-pod"]].concat())["findings"][0]["accepted"].as_bool().unwrap());
+    assert!(
+        json(&[&forced[..], &["--accept", "unmanaged-pod"]].concat())["findings"][0]["accepted"]
+            .as_bool()
+            .unwrap()
+    );
 }
 
 #[test]
@@ -487,12 +586,21 @@ fn names_cannot_steer_the_terminal() {
     let path = files.write("evil.yaml", node("a") + &node(r#""b\e[2J\nb""#) + &pod);
     for words in [&[][..], &["--force"], &["-o", "wide"], &["-o", "json"], &["-o", "yaml"]] {
         let text = answers(&preflight(&[&["a", "-f", &path, "--complete"], words].concat()), 1);
-        assert!(text.chars().all(|character| character == '\n' || !character.is_control()), "{text:?}");
-        assert!(!text.contains('\u{202e}') || words.contains(&"json") || words.contains(&"yaml"), "{text:?}");
+        assert!(
+            text.chars().all(|character| character == '\n' || !character.is_control()),
+            "{text:?}"
+        );
+        assert!(
+            !text.contains('\u{202e}') || words.contains(&"json") || words.contains(&"yaml"),
+            "{text:?}"
+        );
         assert!(!text.lines().any(|line| line.trim_start().starts_with("SAFE")), "{text}");
     }
     refuses(&preflight(&["c\u{1b}[2J\nSAFE", "-f", &path]), 2, &["there is no node"]);
-    let wrong = files.write("wrong.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: \"a\\e[2Jb\"}\nspec: {taints: 5}\n");
+    let wrong = files.write(
+        "wrong.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: \"a\\e[2Jb\"}\nspec: {taints: 5}\n",
+    );
     refuses(&preflight(&["a", "-f", &wrong]), 3, &["spec.taints"]);
 }
 
@@ -537,7 +645,14 @@ fn every_printed_command_reaches_the_same_cluster() {
 
 #[test]
 fn help_fits_a_terminal() {
-    for words in [&["-h"][..], &["--help"], &["drain-preflight", "-h"], &["drain-preflight", "--help"], &["help"], &["--version"]] {
+    for words in [
+        &["-h"][..],
+        &["--help"],
+        &["drain-preflight", "-h"],
+        &["drain-preflight", "--help"],
+        &["help"],
+        &["--version"],
+    ] {
         let text = answers(&run(words), 0);
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");
@@ -564,7 +679,10 @@ fn the_readme_shows_what_is_printed() {
     let end = readme.find(END).unwrap();
     let (words, _) = readme[begin + BEGIN.len()..].split_once(" -->").unwrap();
     let output = binary().args(words.split(' ')).env("COLUMNS", "100").output().unwrap();
-    let block = format!("{BEGIN}{words} -->\n```\n$ kubectl gpustack-ha {words}\n{}```\n", answers(&output, 1));
+    let block = format!(
+        "{BEGIN}{words} -->\n```\n$ kubectl gpustack-ha {words}\n{}```\n",
+        answers(&output, 1)
+    );
     if std::env::var_os("BLESS").is_some() {
         let text = format!("{}{block}{}", &readme[..begin], &readme[end..]);
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"), text).unwrap();
@@ -572,7 +690,11 @@ fn the_readme_shows_what_is_printed() {
     }
     assert_eq!(&readme[begin..end], block, "`BLESS=1 cargo test --test cli readme` writes it anew");
     let first = readme[end..].split("```\n").nth(1).unwrap();
-    assert_eq!(first, format!("cargo run -- {words}\n"), "the first command is the one whose output is shown");
+    assert_eq!(
+        first,
+        format!("cargo run -- {words}\n"),
+        "the first command is the one whose output is shown"
+    );
 }
 
 /// Words of a command line as a shell splits them, as far as ours need it.

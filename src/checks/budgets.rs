@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::cluster::objects::PodDisruptionBudget;
 use crate::kubernetes::disruption::{self, Counted, Status};
 use crate::kubernetes::eviction::{self, Answer};
+use crate::report::document::DrainOutcome;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
+use crate::simulation::explore::RETRY;
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
@@ -218,6 +220,63 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
             values_key: None,
         },
     }
+}
+
+/// Budgets that let pods go one after the other, for longer than `--timeout`.
+pub fn slow(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut found = Vec::new();
+    let Some(timeout) = trace.cast.flags.timeout else { return found };
+    for (index, entry) in trace.cast.budgets.iter().enumerate() {
+        for turn in 0..trace.cast.nodes.len() {
+            let mine = |candidate: &usize| trace.cast.candidates[*candidate].turn == turn;
+            let rounds = |end: &State<'_>| -> u32 {
+                let gone = entry
+                    .candidates
+                    .iter()
+                    .filter(|candidate| mine(candidate))
+                    .map(|candidate| match end.old[*candidate] {
+                        Old::Gone(round) => round,
+                        _ => 0,
+                    });
+                gone.max().unwrap_or(0)
+            };
+            let late = |end: &State<'_>| {
+                end.ended.get(turn) == Some(&DrainOutcome::Fails) && rounds(end) > 1 && timeout <= RETRY * (rounds(end) - 1)
+            };
+            let Some((severity, certainty)) = graded(trace.paths(late), Severity::Unsafe, Severity::AtRisk) else {
+                continue;
+            };
+            let rounds = trace.ends.iter().map(rounds).max().unwrap_or(0);
+            let meta = &entry.budget.metadata;
+            let mut item = finding(
+                Code::PdbBlocksDrain,
+                severity,
+                certainty,
+                object("PodDisruptionBudget", &meta.namespace, &meta.name),
+                format!(
+                    "{} ({}) lets its pods go in {rounds} rounds, which may take longer than the timeout of {} s",
+                    meta.name,
+                    demand(entry.budget),
+                    timeout.as_secs_f64()
+                ),
+            );
+            let node = trace.cast.node_name(turn);
+            item.node = Some(node.to_owned());
+            item.evidence = vec![format!(
+                "kubectl asks again every {} s; it allows {} now",
+                RETRY.as_secs(),
+                trace.cast.budgets[index].first.allowed
+            )];
+            item.consequence = format!("kubectl gives up and fails; {node} stays cordoned with what is not gone yet");
+            item.remedy = Remedy {
+                text: "give it a longer --timeout, or none".to_owned(),
+                ..Remedy::default()
+            };
+            found.push(item);
+        }
+    }
+    found
 }
 
 /// Pods under more than one budget: the eviction ends with an error.

@@ -39,12 +39,14 @@ pub type Check = for<'a> fn(&Context<'a>) -> Vec<Finding>;
 /// The checks of a drain.
 pub const CHECKS: &[Check] = &[
     budgets::blocking,
+    budgets::slow,
     budgets::overlapping,
     budgets::stale,
     budgets::bypassed,
     leaders::moving,
     nodes::refused,
     nodes::cordoned,
+    nodes::not_cordoned,
     nodes::no_install,
     pods::held,
     pods::unmanaged,
@@ -114,7 +116,11 @@ pub fn listed(names: &[String]) -> String {
 
 /// What a remedy adds where the values file is its place, and the command only the quick way.
 fn for_good(values_key: Option<&str>) -> &'static str {
-    if values_key.is_some() { ", in your values and for good; or now" } else { "" }
+    if values_key.is_some() {
+        ", in your values and for good; or now"
+    } else {
+        ""
+    }
 }
 
 /// A count as the numbers in the API are.

@@ -88,6 +88,22 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
                 "it has been Terminating longer than its grace period".to_owned(),
                 "see why it does not end; --skip-wait-for-delete-timeout passes over it".to_owned(),
             ),
+            Hold::Kubelet => {
+                let down: Vec<String> = candidate
+                    .removal_hooks
+                    .iter()
+                    .filter(|(hook, _)| end.down(&trace.cast, *hook))
+                    .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
+                    .collect();
+                (
+                    Code::WebhookBlocksEviction,
+                    format!(
+                        "its kubelet can neither report its end nor delete it where {} refuses that, and nobody answers",
+                        listed(&down)
+                    ),
+                    "make the webhook answer first, or take pods/status and the deletion of pods out of its rules".to_owned(),
+                )
+            }
             Hold::Node => continue,
         };
         let code = if candidate.pod.metadata.terminating() {
@@ -106,7 +122,9 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             ),
         );
         item.node = Some(node.to_owned());
-        item.evidence = vec![format!("finalizers: {}", candidate.pod.metadata.finalizers.join(", "))];
+        if !candidate.pod.metadata.finalizers.is_empty() {
+            item.evidence = vec![format!("finalizers: {}", candidate.pod.metadata.finalizers.join(", "))];
+        }
         item.evidence
             .extend(down.iter().map(|webhook| format!("webhook {webhook} has no ready endpoint then")));
         item.consequence = "kubectl drain waits for the pod to be gone until you stop it".to_owned();

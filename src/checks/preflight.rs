@@ -243,7 +243,12 @@ pub fn missing_right(missing: &NotRead) -> Option<MissingRight> {
 
 /// One `not-assessed` finding for each gap that affects the verdict.
 fn unknowns(not_assessed: &[NotAssessed], gaps: &BTreeSet<Gap>, request: &Request) -> Vec<Finding> {
-    let absent = |gap: &Gap| gap.missing.as_ref().filter(|missing| missing.reason == Reason::NotInFiles).map(|missing| missing.kind);
+    let absent = |gap: &Gap| {
+        gap.missing
+            .as_ref()
+            .filter(|missing| missing.reason == Reason::NotInFiles)
+            .map(|missing| missing.kind)
+    };
     let of = |entry: &NotAssessed| gaps.iter().find(|gap| gap.what == entry.what && gap.why == entry.why);
     let matters = || not_assessed.iter().filter(|entry| entry.affects_verdict);
     let kinds: BTreeSet<String> = matters().filter_map(|entry| Some(absent(of(entry)?)?.resource())).collect();

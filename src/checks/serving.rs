@@ -219,7 +219,12 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .iter()
         .find_map(|candidate| trace.cast.candidates[*candidate].workload)
         .map(|index| &trace.cast.workloads[index])
-        .filter(|workload| matches!(workload.key.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"));
+        .filter(|workload| {
+            matches!(
+                workload.key.kind.as_str(),
+                "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
+            )
+        });
     let Some(workload) = workload else {
         return Remedy {
             text: "see who should answer".to_owned(),

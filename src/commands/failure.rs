@@ -43,7 +43,9 @@ impl Failure {
     pub fn repeating(mut self, kubectl: &Kubectl) -> Self {
         for verb in ["get", "config"] {
             let plain = Kubectl::default().line([verb]);
-            self.hint = self.hint.map(|hint| hint.replace(&format!("{plain} "), &format!("{} ", kubectl.line([verb]))));
+            self.hint = self
+                .hint
+                .map(|hint| hint.replace(&format!("{plain} "), &format!("{} ", kubectl.line([verb]))));
         }
         self
     }

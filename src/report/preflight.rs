@@ -417,7 +417,10 @@ impl Page<'_> {
 
 /// The finding that decides the verdict.
 fn worst(doc: &DrainPreflight) -> Option<&Finding> {
-    let open = doc.findings.iter().filter(|finding| !finding.accepted && finding.severity > Severity::Info);
+    let open = doc
+        .findings
+        .iter()
+        .filter(|finding| !finding.accepted && finding.severity > Severity::Info);
     // Of equals the first, as it is shown first.
     open.rev().max_by_key(|finding| (finding.severity, finding.certainty))
 }

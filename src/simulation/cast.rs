@@ -126,6 +126,8 @@ pub enum Hold {
     Unfamiliar(String),
     /// The node's kubelet does not answer.
     Node,
+    /// The node's kubelet writes the pod's last status and deletes it, which webhooks may refuse.
+    Kubelet,
     /// It was Terminating before, for longer than its grace period.
     Overdue,
 }
@@ -153,6 +155,8 @@ pub struct Candidate<'a> {
     pub eviction_hooks: Vec<(usize, bool)>,
     /// Webhooks called for updates of it.
     pub update_hooks: Vec<(usize, bool)>,
+    /// Webhooks called for what its kubelet writes to end it.
+    pub removal_hooks: Vec<(usize, bool)>,
 }
 
 /// What creates replacements: one ReplicaSet, StatefulSet, Job or other controller.
@@ -182,6 +186,8 @@ pub struct Set<'a> {
     pub ports: Vec<BoundPort>,
     /// Webhooks called for the creation of a replacement.
     pub create_hooks: Vec<(usize, bool)>,
+    /// Webhooks called for the binding of a replacement and for its status.
+    pub start_hooks: Vec<(usize, bool)>,
     /// Why the creation of a replacement cannot be told.
     pub creation_gap: Option<String>,
     /// Why the creation of a replacement is refused for certain.
@@ -312,6 +318,8 @@ pub struct Cast<'a> {
     pub served: Vec<Served<'a>>,
     /// Webhooks.
     pub hooks: Vec<Hook<'a>>,
+    /// For each turn, the webhooks called for the cordon of its node.
+    pub cordon_hooks: Vec<Vec<(usize, bool)>>,
     /// Aggregated APIs with a Service, and the index of what serves each.
     pub apis: Vec<(&'a ApiService, usize)>,
     /// Custom resources with a conversion webhook, and the index of what serves each.
@@ -357,6 +365,7 @@ impl<'a> Cast<'a> {
             hooks: Vec::new(),
             apis: Vec::new(),
             conversions: Vec::new(),
+            cordon_hooks: Vec::new(),
             plain_services: Vec::new(),
             kueue: Alive::default(),
             worker: Alive::default(),
@@ -440,6 +449,7 @@ impl<'a> Cast<'a> {
                     holds: Vec::new(),
                     eviction_hooks: Vec::new(),
                     update_hooks: Vec::new(),
+                    removal_hooks: Vec::new(),
                 });
             }
         }
@@ -525,6 +535,7 @@ impl<'a> Cast<'a> {
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
             create_hooks: Vec::new(),
+            start_hooks: Vec::new(),
             creation_gap: None,
             creation_refused: None,
             failures_left: None,
@@ -920,6 +931,19 @@ impl<'a> Cast<'a> {
         alive
     }
 
+    /// The turns whose node is not cordoned, since a webhook refuses that before anything is evicted.
+    pub fn uncordoned(&self) -> Vec<usize> {
+        let start = super::state::State::new(self, true);
+        (0..self.cordon_hooks.len())
+            .filter(|turn| start.refused(self, &self.cordon_hooks[*turn]))
+            .collect()
+    }
+
+    /// Whether the cordon of some node fails.
+    pub fn cordon_fails(&self) -> bool {
+        !self.uncordoned().is_empty()
+    }
+
     /// Webhooks called for a request that fails when they do, and whether the call is certain.
     fn called(&mut self, request: &Request<'_>) -> Vec<(usize, bool)> {
         let mut result = Vec::new();
@@ -938,6 +962,7 @@ impl<'a> Cast<'a> {
 
     fn gather_admission(&mut self) {
         let none = StringMap::new();
+        self.cordon_hooks = (0..self.nodes.len()).map(|turn| self.called_for_cordon(turn)).collect();
         for index in 0..self.sets.len() {
             let Some(template) = self.sets[index].template else { continue };
             if self.sets[index].when.is_none() {
@@ -945,6 +970,9 @@ impl<'a> Cast<'a> {
             }
             self.sets[index].create_hooks = self.called(&pod_request(Operation::Create, "", template.namespace, template.labels));
             let namespace = template.namespace;
+            self.sets[index].start_hooks = self.called(&pod_request(Operation::Create, "binding", namespace, &none));
+            let status = self.called(&pod_request(Operation::Update, "status", namespace, template.labels));
+            self.sets[index].start_hooks.extend(status);
             let terminating = self
                 .snapshot
                 .namespaces
@@ -991,11 +1019,40 @@ impl<'a> Cast<'a> {
             let namespace = &pod.metadata.namespace;
             if !self.flags.disable_eviction {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Create, "eviction", namespace, &none));
+                // An eviction that costs an allowance writes the budget's status.
+                if let [budget] = self.candidates[index].budgets[..]
+                    && pod.ready()
+                    && !crate::kubernetes::eviction::ignores_budgets(pod)
+                {
+                    let hooks = self.called(&Request {
+                        group: "policy",
+                        resource: "poddisruptionbudgets",
+                        ..pod_request(Operation::Update, "status", namespace, &self.budgets[budget].budget.metadata.labels)
+                    });
+                    self.candidates[index].eviction_hooks.extend(hooks);
+                }
             } else {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
             }
             self.candidates[index].update_hooks = self.called(&pod_request(Operation::Update, "", namespace, &pod.metadata.labels));
+            let labels = &pod.metadata.labels;
+            self.candidates[index].removal_hooks = self.called(&pod_request(Operation::Delete, "", namespace, labels));
+            let status = self.called(&pod_request(Operation::Update, "status", namespace, labels));
+            self.candidates[index].removal_hooks.extend(status);
         }
+    }
+
+    /// Webhooks called for the patch that cordons a node; none where it is cordoned already.
+    fn called_for_cordon(&mut self, turn: usize) -> Vec<(usize, bool)> {
+        let node = self.placement.nodes()[self.nodes[turn]].node();
+        if node.spec.unschedulable {
+            return Vec::new();
+        }
+        self.called(&Request {
+            resource: "nodes",
+            namespace: None,
+            ..pod_request(Operation::Update, "", "", &node.metadata.labels)
+        })
     }
 
     fn gather_holds(&mut self) {
@@ -1018,6 +1075,9 @@ impl<'a> Cast<'a> {
                 (Some(_), None) => true,
                 (None, _) => false,
             };
+            if !candidate.removal_hooks.is_empty() && node.ready() && !at_once && !pod.finished() {
+                holds.push(Hold::Kubelet);
+            }
             if overdue && pod.metadata.finalizers.is_empty() && node.ready() {
                 holds.push(Hold::Overdue);
             }

@@ -13,12 +13,14 @@ use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
 
-use super::cast::{Cast, Gap, Hold};
+use super::cast::{Assume, Cast, Gap, Hold};
 use super::state::{New, Old, Progress, State};
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
 
+/// How long kubectl waits after a 429 before it asks again.
+pub const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
 
@@ -99,6 +101,10 @@ impl<'a> Explorer<'a, '_> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
+            // Rounds may follow each other at once, or only when kubectl asks again.
+            if outcome == DrainOutcome::Finishes && self.may_be_late(state.round) {
+                return vec![self.end_turn(state.clone(), outcome), self.end_turn(state, DrainOutcome::Fails)];
+            }
             return vec![self.end_turn(state, outcome)];
         }
         choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
@@ -126,6 +132,13 @@ impl<'a> Explorer<'a, '_> {
         } else {
             DrainOutcome::Finishes
         }
+    }
+
+    /// Whether the waits between the rounds may take longer than `--timeout`
+    /// (`k8s.io/kubectl/pkg/drain/drain.go`, `evictPods`).
+    fn may_be_late(&self, rounds: u32) -> bool {
+        let waited = RETRY * rounds.saturating_sub(1);
+        rounds > 1 && self.cast.flags.timeout.is_some_and(|timeout| timeout <= waited)
     }
 
     /// The pods that kubectl removes in this turn.
@@ -290,6 +303,9 @@ impl<'a> Explorer<'a, '_> {
             if new.waiting.is_none() {
                 tried.push(new.set);
             }
+            if state.refused(self.cast, &self.cast.sets[new.set].start_hooks) {
+                continue;
+            }
             let nodes = self.feasible(state, index);
             if !nodes.is_empty() {
                 placeable.push((index, nodes));
@@ -333,9 +349,56 @@ impl<'a> Explorer<'a, '_> {
                     .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
             }
         }
-        (0..decisions.len())
+        // The scheduler never sees a pod that names its node, and the kubelet does not look at the cordon.
+        if let Some(name) = incoming.spec.node_name.as_deref() {
+            return state.placement.index(name).into_iter().collect();
+        }
+        let nodes: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
-            .collect()
+            .collect();
+        if !nodes.is_empty() {
+            return nodes;
+        }
+        let preempting = self.preempting(state, index, &incoming);
+        if !preempting.is_empty() {
+            let key = &self.cast.workloads[self.cast.sets[state.new[index].set].workload].key;
+            self.gaps.borrow_mut().insert(
+                Gap::undecided(
+                    format!("which pods a replacement of {key} preempts"),
+                    "it finds no room but by preempting pods of lower priority, which is not modelled",
+                )
+                .decisive(),
+            );
+        }
+        // Whether it finds enough of them, and which, is not played out.
+        if self.cast.assume == Assume::Worst { nodes } else { preempting }
+    }
+
+    /// Nodes that take the pod once pods of lower priority are gone
+    /// (`pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`).
+    fn preempting(&self, state: &State<'a>, index: usize, incoming: &Incoming<'a>) -> Vec<usize> {
+        let new = &state.new[index];
+        let pod = match (new.replaces, new.waiting) {
+            (Some(candidate), _) => self.cast.candidates[candidate].pod,
+            (None, Some(waiting)) => self.cast.waiting[waiting].pod,
+            (None, None) => return Vec::new(),
+        };
+        if pod.spec.preemption_policy.as_deref() == Some("Never") {
+            return Vec::new();
+        }
+        let priority = pod.spec.priority.unwrap_or(0);
+        let mut without = state.placement.clone();
+        let mut any = false;
+        for (node, each) in state.placement.nodes().iter().enumerate() {
+            for victim in each.occupants().filter(|occupant| occupant.spec.priority.unwrap_or(0) < priority) {
+                any |= without.remove(node, victim.namespace, victim.name).is_some();
+            }
+        }
+        if !any {
+            return Vec::new();
+        }
+        let decisions = scheduling::decide(&without, incoming);
+        (0..decisions.len()).filter(|node| decisions[*node] == Decision::Fits).collect()
     }
 
     /// Whether placing one pod can change where another one may go, for any reason but room that is not short.

@@ -135,6 +135,12 @@ impl<'a> State<'a> {
             ended: Vec::new(),
             unfamiliar_released,
         };
+        for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
+            // kubectl only prints that a cordon failed.
+            if state.refused(cast, hooks) {
+                state.placement.uncordon(cast.nodes[turn]);
+            }
+        }
         state.refill(cast);
         state
     }
@@ -222,6 +228,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
+            Hold::Kubelet => !self.refused(cast, &cast.candidates[candidate].removal_hooks),
             Hold::Kueue { worker } => self.alive(&cast.kueue) && (!worker || self.alive(&cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
             Hold::Nobody(_) | Hold::Node => false,
