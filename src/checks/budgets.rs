@@ -11,7 +11,7 @@ use crate::simulation::cast::Budget;
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
-use super::{Context, finding, graded, listed, object};
+use super::{Context, finding, for_good, graded, listed, object};
 
 /// What a budget asks for, as its spec says it.
 pub fn demand(budget: &PodDisruptionBudget) -> String {
@@ -208,13 +208,14 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
             });
             Remedy {
                 text: format!(
-                    "run {replicas} replicas of {}{}, in your values and for good; or now:",
+                    "run {replicas} replicas of {}{}{}:",
                     key.name,
                     if room_for_one_more(context, entry) {
                         ""
                     } else {
                         ", and give the new one a node that it fits on"
-                    }
+                    },
+                    for_good(values_key.as_deref())
                 ),
                 command: Some(context.kubectl.line([
                     "scale",

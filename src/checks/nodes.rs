@@ -173,6 +173,38 @@ pub fn cordoned(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
+/// Nodes whose cordon a webhook refuses; kubectl prints that and drains them all the same.
+pub fn not_cordoned(context: &Context<'_>) -> Vec<Finding> {
+    let cast = &context.trace.cast;
+    let turns = cast.uncordoned();
+    let of = |turn: usize| {
+        let node = cast.node_name(turn);
+        let hooks: Vec<String> = cast.cordon_hooks[turn]
+            .iter()
+            .map(|(hook, _)| cast.hooks[*hook].configured.webhook.name.clone())
+            .collect();
+        let mut item = finding(
+            Code::WebhookBlocksEviction,
+            Severity::AtRisk,
+            Certainty::Certain,
+            object("Node", "", node),
+            format!(
+                "{node} is not cordoned: nobody answers webhook {}, which must admit that",
+                listed(&hooks)
+            ),
+        );
+        item.node = Some(node.to_owned());
+        item.evidence = vec![format!("kubectl says: error: unable to cordon node {node:?}")];
+        item.consequence = "kubectl evicts the pods all the same, and new ones may land on the node again".to_owned();
+        item.remedy = Remedy {
+            text: "make the webhook answer first, or take nodes out of its rules".to_owned(),
+            ..Remedy::default()
+        };
+        item
+    };
+    turns.into_iter().map(of).collect()
+}
+
 /// A cluster without GPUStack.
 pub fn no_install(context: &Context<'_>) -> Vec<Finding> {
     if context.install.is_some() {

@@ -12,7 +12,7 @@ use crate::simulation::state::{Old, Progress, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
-use super::{Context, count, finding, graded, listed, object};
+use super::{Context, count, finding, for_good, graded, listed, object};
 
 /// How something stops being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +231,13 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .candidates
         .iter()
         .find_map(|candidate| trace.cast.candidates[*candidate].workload)
-        .map(|index| &trace.cast.workloads[index]);
+        .map(|index| &trace.cast.workloads[index])
+        .filter(|workload| {
+            matches!(
+                workload.key.kind.as_str(),
+                "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
+            )
+        });
     let Some(workload) = workload else {
         return Remedy {
             text: "see who should answer".to_owned(),
@@ -253,8 +259,9 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas.max(2)).ok()?));
     Remedy {
         text: format!(
-            "run a replica of {} on another node before the drain, in your values and for good; or now:",
-            key.name
+            "run a replica of {} on another node before the drain{}:",
+            key.name,
+            for_good(values_key.as_deref())
         ),
         command: Some(context.kubectl.line([
             "scale",

@@ -42,7 +42,10 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         ));
     }
     if !args.nodes.is_empty() && args.selector.is_some() {
-        return Err(Failure::usage("names cannot be given with -l, as for kubectl drain", None));
+        return Err(Failure::usage(
+            "names cannot be given with -l, as for kubectl drain",
+            Some("leave out the names or -l".to_owned()),
+        ));
     }
     let (snapshot, nodes) = if args.source.filename.is_empty() {
         live(args, connection, &flags).await?

@@ -331,6 +331,8 @@ pub struct Cast<'a> {
     pub served: Vec<Served<'a>>,
     /// Webhooks.
     pub hooks: Vec<Hook<'a>>,
+    /// For each turn, the webhooks called for the cordon of its node.
+    pub cordon_hooks: Vec<Vec<(usize, bool)>>,
     /// Aggregated APIs with a Service, and the index of what serves each.
     pub apis: Vec<(&'a ApiService, usize)>,
     /// Custom resources with a conversion webhook, and the index of what serves each.
@@ -376,6 +378,7 @@ impl<'a> Cast<'a> {
             hooks: Vec::new(),
             apis: Vec::new(),
             conversions: Vec::new(),
+            cordon_hooks: Vec::new(),
             plain_services: Vec::new(),
             kueue: Alive::default(),
             worker: Alive::default(),
@@ -1054,6 +1057,19 @@ impl<'a> Cast<'a> {
         alive
     }
 
+    /// The turns whose node is not cordoned, since a webhook refuses that before anything is evicted.
+    pub fn uncordoned(&self) -> Vec<usize> {
+        let start = super::state::State::new(self, true, false);
+        (0..self.cordon_hooks.len())
+            .filter(|turn| start.refused(self, &self.cordon_hooks[*turn]))
+            .collect()
+    }
+
+    /// Whether the cordon of some node fails.
+    pub fn cordon_fails(&self) -> bool {
+        !self.uncordoned().is_empty()
+    }
+
     /// Webhooks called for a request that fails when they do, and whether the call is certain.
     fn called(&mut self, request: &Request<'_>) -> Vec<(usize, bool)> {
         let mut result = Vec::new();
@@ -1087,6 +1103,7 @@ impl<'a> Cast<'a> {
 
     fn gather_admission(&mut self) {
         let none = StringMap::new();
+        self.cordon_hooks = (0..self.nodes.len()).map(|turn| self.called_for_cordon(turn)).collect();
         for index in 0..self.sets.len() {
             let Some(template) = self.sets[index].template else { continue };
             if self.sets[index].when.is_none() {
@@ -1142,6 +1159,18 @@ impl<'a> Cast<'a> {
             let namespace = &pod.metadata.namespace;
             if !self.flags.disable_eviction {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Create, "eviction", namespace, &none));
+                // An eviction that costs an allowance writes the budget's status.
+                if let [budget] = self.candidates[index].budgets[..]
+                    && pod.ready()
+                    && !crate::kubernetes::eviction::ignores_budgets(pod)
+                {
+                    let hooks = self.called(&Request {
+                        group: "policy",
+                        resource: "poddisruptionbudgets",
+                        ..pod_request(Operation::Update, "status", namespace, &self.budgets[budget].budget.metadata.labels)
+                    });
+                    self.candidates[index].eviction_hooks.extend(hooks);
+                }
             } else {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
             }
@@ -1150,6 +1179,19 @@ impl<'a> Cast<'a> {
             ending.extend(self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels)));
             self.candidates[index].ending_hooks = ending;
         }
+    }
+
+    /// Webhooks called for the patch that cordons a node; none where it is cordoned already.
+    fn called_for_cordon(&mut self, turn: usize) -> Vec<(usize, bool)> {
+        let node = self.placement.nodes()[self.nodes[turn]].node();
+        if node.spec.unschedulable {
+            return Vec::new();
+        }
+        self.called(&Request {
+            resource: "nodes",
+            namespace: None,
+            ..pod_request(Operation::Update, "", "", &node.metadata.labels)
+        })
     }
 
     fn gather_holds(&mut self) {

@@ -23,6 +23,8 @@ use super::trace::Paths;
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
 
+/// How long kubectl waits after a 429 before it asks again.
+pub const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
 
@@ -456,6 +458,10 @@ impl<'a, 'b> Explorer<'a, 'b> {
                     .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
             }
         }
+        // The scheduler never sees a pod that names its node, and the kubelet does not look at the cordon.
+        if let Some(name) = incoming.spec.node_name.as_deref().filter(|name| !name.is_empty()) {
+            return state.placement.index(name).into_iter().collect();
+        }
         let takers: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
             .collect();
@@ -469,7 +475,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 format!("whether the replacement of {key} preempts others"),
                 "preemption is not modelled: pods of a lower priority may have to give way to it",
             );
-            self.gaps.borrow_mut().insert(gap.of(Class::Nodes));
+            // Whose pods give way, and what becomes of them, is not played out.
+            self.gaps.borrow_mut().insert(gap.of(Class::Nodes).decisive());
         }
         if self.cast.assume.worst(Class::Nodes) {
             Vec::new()

@@ -152,6 +152,12 @@ impl<'a> State<'a> {
             unfamiliar_released,
             lingers,
         };
+        for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
+            // kubectl only prints that a cordon failed.
+            if state.refused(cast, hooks) {
+                state.placement.uncordon(cast.nodes[turn]);
+            }
+        }
         state.refill(cast);
         state
     }

@@ -137,6 +137,9 @@ impl<'a> Trace<'a> {
         let Some(occupant) = end.occupant(&self.cast, index) else {
             return false;
         };
+        if end.refused(&self.cast, &self.cast.sets[end.new[index].set].bind_hooks) {
+            return false;
+        }
         let incoming = Incoming {
             namespace: occupant.namespace,
             labels: occupant.labels,
