@@ -218,7 +218,7 @@ fn a_path_that_cannot_be_read() {
         // The superuser may read everything.
         use std::os::unix::fs::PermissionsExt;
         let path = files.write("secret.yaml", node("a"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
         if fs::read(&path).is_err() {
             refuses(&preflight(&["a", "-f", &path]), 3, &["secret.yaml", "permission"]);
         }
@@ -723,4 +723,32 @@ fn every_command_written_down_is_one_of_ours() {
             parses(line.trim_end_matches("\","));
         }
     }
+}
+
+#[test]
+fn two_installs_are_both_named() {
+    let second: Vec<String> = shipped(SAFE)
+        .split("\n---\n")
+        .filter(|document| document.contains("kind: Deployment\n"))
+        .map(|document| {
+            document
+                .replace("namespace: gpustack-system", "namespace: second")
+                .replace("app.kubernetes.io/instance: gpustack-operator", "app.kubernetes.io/instance: other")
+        })
+        .collect();
+    let files = Files::new();
+    let second = files.write("second.yaml", second.join("\n---\n"));
+    let asked = ["cp-1", "-f", SAFE, "-f", &second, "--complete"];
+    refuses(
+        &preflight(&asked),
+        2,
+        &[
+            "more than one",
+            "--release gpustack-operator -n gpustack-system",
+            "--release other -n second",
+        ],
+    );
+    let install = |words: &[&str]| json(&[&asked[..], words].concat())["install"]["namespace"].clone();
+    assert_eq!(install(&["--release", "other"]), "second");
+    assert_eq!(install(&["-n", "gpustack-system"]), "gpustack-system");
 }
