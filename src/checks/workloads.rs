@@ -66,7 +66,7 @@ fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component
     } else {
         entry.ready_before
     };
-    if before == 0 {
+    if before == 0 || entry.wanted == Some(0) {
         return None;
     }
     let admissible = |end: &State<'_>| {
@@ -318,7 +318,7 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         });
     }
     let zero = trace.paths(|end| end.workload_lows[index].possible == 0);
-    if zero != Paths::None && entry.ready_before > 0 {
+    if zero != Paths::None && entry.ready_before > 0 && entry.wanted != Some(0) {
         list.push(Applies {
             code: Code::SingleReplica,
             paths: if trace.paths(|end| end.workload_lows[index].certain == 0) == Paths::All {

@@ -17,6 +17,9 @@ use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful
 
 use super::assume::{Assume, Class};
 
+/// Taint by which somebody declares that a node is down for good (`pkg/controller/podgc/gc_controller.go`).
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// Something that was not read, or is not modelled, and what depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
@@ -496,7 +499,7 @@ impl<'a> Cast<'a> {
             let workload = self.workloads.iter().position(|workload| workload.key == key).unwrap_or_else(|| {
                 self.workloads.push(Workload {
                     key,
-                    wanted: candidate.owner.wanted(),
+                    wanted: candidate.owner.workload_wanted(),
                     staying: Vec::new(),
                     ready_staying: 0,
                     ready_before: 0,
@@ -1205,7 +1208,9 @@ impl<'a> Cast<'a> {
             let mut holds = Vec::new();
             // With a grace period of 0 and plain deletes the API server removes the object by itself.
             let at_once = self.flags.disable_eviction && self.flags.grace_period == 0;
-            if !node.ready() && !at_once && !pod.finished() {
+            // Of a node declared out of service the pod garbage collector removes terminating pods.
+            let lost = node.spec.taints.iter().any(|taint| taint.key == OUT_OF_SERVICE);
+            if !node.ready() && !lost && !at_once && !pod.finished() {
                 holds.push(Hold::Node);
             }
             let overdue = match (pod.metadata.deletion_timestamp.0, self.snapshot.observed_at) {

@@ -137,16 +137,16 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 _ => vec![self.end_turn(state, outcome)],
             };
         }
-        // What the first round left is asked for again too late.
-        if self
+        // What a round left is asked for again after a while, which may be too late.
+        let late = self
             .cast
             .flags
             .timeout
-            .is_some_and(|timeout| f64::from(state.round) * RETRY_SECONDS >= timeout.as_secs_f64())
-        {
-            return vec![self.end_turn(state, DrainOutcome::Fails)];
-        }
-        choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
+            .filter(|timeout| f64::from(state.round) * RETRY_SECONDS >= timeout.as_secs_f64())
+            .map(|_| self.end_turn(state.clone(), DrainOutcome::Fails));
+        late.into_iter()
+            .chain(choices.into_iter().flat_map(|choice| self.play(&state, &choice)))
+            .collect()
     }
 
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {
@@ -196,9 +196,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .max()
             .unwrap_or(0);
         let seconds = timeout.as_secs_f64();
-        if seconds < retries {
-            Paths::All
-        } else if seconds < retries + longest.max(0) as f64 {
+        if seconds < retries + longest.max(0) as f64 {
             Paths::Some
         } else {
             Paths::None
