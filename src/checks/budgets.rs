@@ -56,9 +56,7 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
                 .candidates
                 .iter()
                 .copied()
-                .filter(|candidate| {
-                    end.old[*candidate] == Old::Here && (trace.stuck(end, *candidate) || trace.timed_out(end, *candidate))
-                })
+                .filter(|candidate| end.old[*candidate] == Old::Here && (trace.stuck(end, *candidate) || trace.timed_out(end, *candidate)))
                 .collect()
         };
         let Some((severity, certainty)) = graded(trace.paths(|end| !blocked(end).is_empty()), Severity::Unsafe, Severity::AtRisk) else {
@@ -125,7 +123,8 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
         if late {
             item.consequence = format!("kubectl gives up; {node} stays cordoned with {}", listed(&pods));
             item.remedy = Remedy {
-                text: "give --timeout the time of several rounds: a refused eviction is sent again after 5 s, once a replacement is Ready".to_owned(),
+                text: "give --timeout the time of several rounds: a refused eviction is sent again after 5 s, once a replacement is Ready"
+                    .to_owned(),
                 ..Remedy::default()
             };
         }

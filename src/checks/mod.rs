@@ -47,6 +47,7 @@ pub const CHECKS: &[Check] = &[
     nodes::cordoned,
     nodes::no_install,
     pods::held,
+    pods::late,
     pods::unmanaged,
     pods::local_data,
     pods::daemon_sets,

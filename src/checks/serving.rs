@@ -499,11 +499,7 @@ pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
             service: Some(service_name(context, served)).filter(|_| !trace.cast.served[served].namespace.is_empty()),
             until: loss.until,
             deadlock: loss.deadlock,
-            certainty: loss
-                .gap
-                .certainty()
-                .filter(|_| loss.same)
-                .unwrap_or(Certainty::Possible),
+            certainty: loss.gap.certainty().filter(|_| loss.same).unwrap_or(Certainty::Possible),
             blast,
         });
     };

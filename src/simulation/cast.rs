@@ -644,11 +644,7 @@ impl<'a> Cast<'a> {
     /// Index of what answers at a webhook's address, where that is a pod of the drained nodes: by the pod's own address, or
     /// by its node's and a port that it binds there. Whatever replaces the pod elsewhere has another address.
     fn behind(&mut self, url: &str, host: &str) -> Option<usize> {
-        let port = url
-            .parse::<http::Uri>()
-            .ok()
-            .and_then(|parsed| parsed.port_u16())
-            .unwrap_or(443);
+        let port = url.parse::<http::Uri>().ok().and_then(|parsed| parsed.port_u16()).unwrap_or(443);
         let answers = |candidate: &Candidate<'_>| {
             let node = self.placement.nodes()[self.nodes[candidate.turn]].node();
             let named = node.metadata.name == host || node.status.addresses.iter().any(|address| address.address == host);

@@ -56,7 +56,11 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
             .any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue))
     });
     let racing = cast.sets.iter().any(|set| {
-        let evicted = |hook: usize| cast.hooks[hook].served.is_some_and(|served| !cast.served[served].candidates.is_empty());
+        let evicted = |hook: usize| {
+            cast.hooks[hook]
+                .served
+                .is_some_and(|served| !cast.served[served].candidates.is_empty())
+        };
         set.when == Some(When::AtOnce) && set.create_hooks.iter().any(|(hook, _)| evicted(*hook))
     });
     let mut open = Vec::new();
@@ -113,6 +117,9 @@ impl<'a> Explorer<'a, '_> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
+            if outcome == DrainOutcome::Finishes && self.may_be_late(&state) {
+                return vec![self.end_turn(state.clone(), outcome), self.end_turn(state, DrainOutcome::Fails)];
+            }
             return vec![self.end_turn(state, outcome)];
         }
         // What the first round left is asked for again too late.
@@ -120,6 +127,16 @@ impl<'a> Explorer<'a, '_> {
             return vec![self.end_turn(state, DrainOutcome::Fails)];
         }
         choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
+    }
+
+    /// Whether `--timeout` may end the waiting before the last round's pods, which may take all of their grace period, are gone.
+    fn may_be_late(&self, state: &State<'a>) -> bool {
+        let longest = self
+            .turn(state)
+            .map(|index| self.cast.flags.grace(self.cast.candidates[index].pod))
+            .max();
+        let rounds = RETRY * state.round.saturating_sub(1);
+        matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + rounds >= timeout && !longest.is_zero())
     }
 
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {

@@ -13,7 +13,12 @@ use crate::quiet;
 use crate::state::{Drain, Node, State, Step};
 
 /// Kinds that only make sense once the pods behind them are ready.
-const LATE: [&str; 4] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService", "Lease"];
+const LATE: [&str; 4] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "APIService",
+    "Lease",
+];
 /// Annotation of a Lease: the workload, `Kind/namespace/name`, one of whose pods holds it.
 const HOLDER: &str = "test.gpustack-ha/holder";
 const DEADLINE: Duration = Duration::from_secs(60);
