@@ -154,9 +154,13 @@ impl<'a> Explorer<'a, '_> {
     /// How a turn ends in which nothing more is accepted.
     fn outcome(&self, state: &State<'a>) -> DrainOutcome {
         let mine = || self.turn(state).map(|index| state.old[index]);
-        if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        let failed = || mine().any(|old| matches!(old, Old::Failed(_)));
+        if self.cast.flags.disable_eviction && failed() {
+            // The first error ends the deletions, and nothing is waited for.
+            DrainOutcome::Fails
+        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
             DrainOutcome::Hangs
-        } else if mine().any(|old| matches!(old, Old::Failed(_))) {
+        } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
