@@ -463,7 +463,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
             Some(waiting) => self.cast.waiting[waiting].pod.spec.priority.unwrap_or(0),
             None => self.cast.sets[state.new[index].set].priority,
         };
-        if incoming.spec.preemption_policy.as_deref() == Some("Never") {
+        let set = &self.cast.sets[state.new[index].set];
+        if !set.preempts || incoming.spec.preemption_policy.as_deref() == Some("Never") {
             return Vec::new();
         }
         let helps = |reason: &str| {
