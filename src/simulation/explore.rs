@@ -52,8 +52,9 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
             .iter()
             .any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue))
     });
+    let disrupted = cast.budgets.iter().any(|budget| !budget.budget.status.disrupted_pods.is_empty());
     let mut open = vec![State::new(cast, true)];
-    if unfamiliar {
+    if unfamiliar || disrupted {
         open.push(State::new(cast, false));
     }
     let mut ends = Vec::new();
