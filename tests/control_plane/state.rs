@@ -30,7 +30,8 @@ pub struct State {
     /// What must stay served is asked all the time.
     #[serde(default)]
     pub probe: Vec<Probe>,
-    pub expect: Expect,
+    /// Absent in random states, which are held against the document alone.
+    pub expect: Option<Expect>,
     #[serde(skip)]
     pub objects: Vec<Value>,
     /// How many of the objects, from the first on, come from included files.
