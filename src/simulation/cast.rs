@@ -387,8 +387,13 @@ impl<'a> Cast<'a> {
         cast.gather_candidates();
         cast.gather_sets(props);
         cast.gather_workloads();
+        let gaps = cast.gaps.clone();
         cast.gather_hooks();
         cast.gather_apis();
+        if !cast.removes_anything() {
+            // What was not served before is told, as far as it was read; nothing hangs on it.
+            cast.gaps = gaps;
+        }
         cast.gather_plain_services();
         cast.gather_budgets(props);
         cast.gather_alive();
@@ -681,9 +686,6 @@ impl<'a> Cast<'a> {
     }
 
     fn gather_hooks(&mut self) {
-        if !self.removes_anything() {
-            return;
-        }
         let (configured, missing) = admission::webhooks(self.snapshot);
         for missing in missing {
             self.gaps
@@ -708,9 +710,6 @@ impl<'a> Cast<'a> {
     }
 
     fn gather_apis(&mut self) {
-        if !self.removes_anything() {
-            return;
-        }
         match self.snapshot.api_services.all() {
             Ok(apis) => {
                 for api in apis {

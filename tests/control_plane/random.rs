@@ -9,9 +9,13 @@ use serde_json::{Map, Value, json};
 /// The seeds of a run that names none.
 const FIXED: std::ops::Range<u64> = 1..6;
 
-/// The seeds to play: `SEEDS=7`, `SEEDS=1..50` (both ends played), lists of these with commas, or the fixed ones.
+/// The seeds to play: `SEEDS=7`, `SEEDS=1..50` (both ends played), lists of these with commas; else the fixed ones, unless
+/// the states of another folder are played.
 pub fn seeds() -> Vec<u64> {
     let Ok(stated) = std::env::var("SEEDS") else {
+        if std::env::var_os("STATES").is_some() {
+            return Vec::new();
+        }
         return FIXED.collect();
     };
     let number = |text: &str| {
