@@ -10,6 +10,7 @@ mod compare;
 #[allow(dead_code, reason = "the control plane uses the rest")]
 #[path = "control_plane/observed.rs"]
 mod observed;
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "support/schema.rs"]
 mod schema;
 #[allow(dead_code, reason = "the control plane uses the rest")]

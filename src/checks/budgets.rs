@@ -11,7 +11,7 @@ use crate::simulation::cast::Budget;
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
-use super::{Context, finding, graded, listed, object};
+use super::{Context, finding, for_good, graded, listed, object};
 
 /// What a budget asks for, as its spec says it.
 pub fn demand(budget: &PodDisruptionBudget) -> String {
@@ -57,7 +57,7 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
                 .candidates
                 .iter()
                 .copied()
-                .filter(|candidate| end.old[*candidate] == Old::Here && trace.stuck(end, *candidate))
+                .filter(|candidate| end.old[*candidate] == Old::Here && (trace.stuck(end, *candidate) || trace.timed_out(end, *candidate)))
                 .collect()
         };
         let Some((severity, certainty)) = graded(trace.paths(|end| !blocked(end).is_empty()), Severity::Unsafe, Severity::AtRisk) else {
@@ -95,7 +95,9 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
             found.push(item);
             continue;
         }
+        let late = blocked(end).iter().all(|candidate| trace.timed_out(end, *candidate));
         let word = match never {
+            _ if late => "does not allow the next one to go before --timeout ends the waiting",
             Some(true) => "never allows one to go",
             _ if certainty == Certainty::Possible => "may not allow the next one to go, as no replacement may become Ready elsewhere",
             _ => "does not allow the next one to go, as no replacement becomes Ready elsewhere",
@@ -119,6 +121,14 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
         item.evidence.extend(why_not_refilled(context, end, index));
         item.consequence = refusal_consequence(node, &pods);
         item.remedy = remedy(context, index, never == Some(true));
+        if late {
+            item.consequence = format!("kubectl gives up; {node} stays cordoned with {}", listed(&pods));
+            item.remedy = Remedy {
+                text: "give --timeout the time of several rounds: a refused eviction is sent again after 5 s, once a replacement is Ready"
+                    .to_owned(),
+                ..Remedy::default()
+            };
+        }
         found.push(item);
     }
     found
@@ -198,13 +208,14 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
             });
             Remedy {
                 text: format!(
-                    "run {replicas} replicas of {}{}, in your values and for good; or now:",
+                    "run {replicas} replicas of {}{}{}:",
                     key.name,
                     if room_for_one_more(context, entry) {
                         ""
                     } else {
                         ", and give the new one a node that it fits on"
-                    }
+                    },
+                    for_good(values_key.as_deref())
                 ),
                 command: Some(context.kubectl.line([
                     "scale",

@@ -8,7 +8,7 @@ use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 use crate::simulation::state::Old;
 
 use super::codes::Code;
-use super::{Context, finding, listed, object};
+use super::{Context, finding, object};
 
 /// A leader on a drained node.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ pub fn moving(context: &Context<'_>) -> Vec<Finding> {
                 format!(
                     "the leader moves from {} to {}, after {shortest} to {longest} s",
                     row.holder,
-                    listed(&row.successors)
+                    row.successors.join(" or ")
                 ),
             );
             item.node = Some(node.to_owned());

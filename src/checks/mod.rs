@@ -46,6 +46,7 @@ pub const CHECKS: &[Check] = &[
     leaders::moving,
     nodes::refused,
     nodes::cordoned,
+    nodes::not_cordoned,
     nodes::no_install,
     nodes::too_slow,
     pods::held,
@@ -111,6 +112,15 @@ pub fn listed(names: &[String]) -> String {
     match names.len() {
         0..=SHOWN => names.join(", "),
         more => format!("{} and {} more", names[..SHOWN].join(", "), more - SHOWN),
+    }
+}
+
+/// What a remedy adds where the values file is its place, and the command only the quick way.
+fn for_good(values_key: Option<&str>) -> &'static str {
+    if values_key.is_some() {
+        ", in your values and for good; or now"
+    } else {
+        ""
     }
 }
 

@@ -94,7 +94,9 @@ pub fn too_slow(context: &Context<'_>) -> Vec<Finding> {
     for turn in 0..trace.cast.nodes.len() {
         let late = |end: &State<'_>| {
             end.ended.get(turn) == Some(&DrainOutcome::Fails)
-                && !(0..end.old.len()).any(|index| trace.cast.candidates[index].turn == turn && matches!(end.old[index], Old::Failed(_)))
+                && !(0..end.old.len())
+                    .filter(|index| trace.cast.candidates[*index].turn == turn && trace.cast.removed(&trace.cast.candidates[*index]))
+                    .any(|index| matches!(end.old[index], Old::Failed(_) | Old::Here))
         };
         let Some((severity, certainty)) = super::graded(trace.paths(late), Severity::Unsafe, Severity::AtRisk) else {
             continue;
@@ -169,6 +171,38 @@ pub fn cordoned(context: &Context<'_>) -> Vec<Finding> {
         found.push(item);
     }
     found
+}
+
+/// Nodes whose cordon a webhook refuses; kubectl prints that and drains them all the same.
+pub fn not_cordoned(context: &Context<'_>) -> Vec<Finding> {
+    let cast = &context.trace.cast;
+    let turns = cast.uncordoned();
+    let of = |turn: usize| {
+        let node = cast.node_name(turn);
+        let hooks: Vec<String> = cast.cordon_hooks[turn]
+            .iter()
+            .map(|(hook, _)| cast.hooks[*hook].configured.webhook.name.clone())
+            .collect();
+        let mut item = finding(
+            Code::WebhookBlocksEviction,
+            Severity::AtRisk,
+            Certainty::Certain,
+            object("Node", "", node),
+            format!(
+                "{node} is not cordoned: nobody answers webhook {}, which must admit that",
+                listed(&hooks)
+            ),
+        );
+        item.node = Some(node.to_owned());
+        item.evidence = vec![format!("kubectl says: error: unable to cordon node {node:?}")];
+        item.consequence = "kubectl evicts the pods all the same, and new ones may land on the node again".to_owned();
+        item.remedy = Remedy {
+            text: "make the webhook answer first, or take nodes out of its rules".to_owned(),
+            ..Remedy::default()
+        };
+        item
+    };
+    turns.into_iter().map(of).collect()
 }
 
 /// A cluster without GPUStack.

@@ -68,7 +68,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
                     "the kubelet may neither report its end nor delete it for good while nobody answers {}",
                     listed(&deleting)
                 ),
-                "make the webhook answer first: see the finding about it".to_owned(),
+                "make the webhook answer first, or take pods/status and the deletion of pods out of its rules".to_owned(),
             ),
             Hold::JobTracking => (
                 Code::FinalizerHoldsPod,
@@ -121,7 +121,9 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
             ),
         );
         item.node = Some(node.to_owned());
-        item.evidence = vec![format!("finalizers: {}", candidate.pod.metadata.finalizers.join(", "))];
+        if !candidate.pod.metadata.finalizers.is_empty() {
+            item.evidence = vec![format!("finalizers: {}", candidate.pod.metadata.finalizers.join(", "))];
+        }
         item.evidence
             .extend(down.iter().map(|webhook| format!("webhook {webhook} has no ready endpoint then")));
         item.consequence = "kubectl drain waits for the pod to be gone until you stop it".to_owned();

@@ -103,7 +103,7 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     let verdict = Verdict::of(&findings);
     let differ = parts.iter().any(|part| Verdict::of(&part.findings) != verdict);
     let not_assessed = not_assessed(&gaps, differ);
-    findings.extend(unknowns(&not_assessed, request));
+    findings.extend(unknowns(&not_assessed, &gaps, request));
     for finding in &mut findings {
         finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
     }
@@ -279,7 +279,17 @@ pub fn missing_right(missing: &NotRead) -> Option<MissingRight> {
 }
 
 /// One `not-assessed` finding for each gap that affects the verdict.
-fn unknowns(not_assessed: &[NotAssessed], request: &Request) -> Vec<Finding> {
+fn unknowns(not_assessed: &[NotAssessed], gaps: &BTreeSet<Gap>, request: &Request) -> Vec<Finding> {
+    let absent = |gap: &Gap| {
+        gap.missing
+            .as_ref()
+            .filter(|missing| missing.reason == Reason::NotInFiles)
+            .map(|missing| missing.kind)
+    };
+    let of = |entry: &NotAssessed| gaps.iter().find(|gap| gap.what == entry.what && gap.why == entry.why);
+    let matters = || not_assessed.iter().filter(|entry| entry.affects_verdict);
+    let kinds: BTreeSet<String> = matters().filter_map(|entry| Some(absent(of(entry)?)?.resource())).collect();
+    let capture = Vec::from_iter(kinds).join(",");
     not_assessed
         .iter()
         .filter(|entry| entry.affects_verdict)
@@ -289,7 +299,7 @@ fn unknowns(not_assessed: &[NotAssessed], request: &Request) -> Vec<Finding> {
                 Severity::Unknown,
                 Certainty::Possible,
                 object("Node", "", request.nodes.first().map_or("", String::as_str)),
-                format!("not known: {}", entry.what),
+                format!("{} is not known", entry.what),
             );
             item.evidence = vec![entry.why.clone()];
             item.consequence = "the verdict could be another one".to_owned();
@@ -309,7 +319,11 @@ fn unknowns(not_assessed: &[NotAssessed], request: &Request) -> Vec<Finding> {
                         .map(|namespace| format!(" in {namespace}"))
                         .unwrap_or_default()
                 ),
-                None => "read what is missing, or judge it by hand".to_owned(),
+                None if of(entry).and_then(absent).is_some() => {
+                    "capture it and ask again with `-f more.yaml` too; or with --complete, if the files are the whole cluster:".to_owned()
+                }
+                None if of(entry).is_some_and(|gap| gap.missing.is_some()) => "ask again once the cluster answers".to_owned(),
+                None => "judge this by hand".to_owned(),
             };
             item.remedy.command = entry.missing_right.as_ref().map(|right| {
                 let resource = if right.group.is_empty() {
@@ -324,6 +338,10 @@ fn unknowns(not_assessed: &[NotAssessed], request: &Request) -> Vec<Finding> {
                 }
                 request.kubectl.line(words)
             });
+            if of(entry).and_then(absent).is_some() {
+                let command = request.kubectl.line(["get", &capture, "-A", "-o", "yaml"]);
+                item.remedy.command = Some(format!("{command} > more.yaml"));
+            }
             item
         })
         .collect()
@@ -486,6 +504,8 @@ fn action(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Action {
             Old::Gone(_) if trace.cast.flags.disable_eviction => Action::Delete,
             Old::Gone(_) => Action::Evict,
             Old::Failed(_) => Action::Fail,
+            // The waiting ended before its eviction was tried again.
+            Old::Here if *outcome == DrainOutcome::Fails => Action::Fail,
             Old::Here | Old::Terminating(_) => Action::Stuck,
         },
         _ => Action::Keep,

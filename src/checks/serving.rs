@@ -1,10 +1,10 @@
 //! What stops being answered: `webhook-unserved`, `webhook-deadlock`, `webhook-blocks-eviction`, `apiservice-unserved`,
 //! `conversion-webhook-unserved`, `service-unserved`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::Webhook;
-use crate::gpustack::install::is_kueue_or_worker_service;
+use crate::gpustack::install::{is_kueue_or_worker_service, is_worker_configuration};
 use crate::kubernetes::admission;
 use crate::report::document::{ServedKind, UnservedRow, Until};
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
@@ -12,7 +12,7 @@ use crate::simulation::state::{Old, Progress, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
-use super::{Context, count, finding, graded, listed, object};
+use super::{Context, count, finding, for_good, graded, listed, object};
 
 /// How something stops being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Loss {
     pub lasting: Paths,
     /// Whether it refuses what would serve it again.
     pub deadlock: bool,
+    /// Whether `until` holds on every path.
+    pub same: bool,
 }
 
 /// How the drain takes something served; `None` where it stays served, or that cannot be told.
@@ -39,6 +41,7 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
             gap: Paths::All,
             lasting: Paths::None,
             deadlock: false,
+            same: true,
         });
     }
     let gone = |end: &State<'_>, possible: bool| {
@@ -49,20 +52,20 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
         return None;
     }
     let certain = trace.paths(|end| gone(end, false)) == Paths::All;
-    let until = trace
+    let untils: BTreeSet<Until> = trace
         .ends
         .iter()
         .filter(|end| gone(end, true))
         .map(|end| until(trace, end, served))
-        .max()
-        .unwrap_or(Until::ReplacementReady);
+        .collect();
     let lasting = trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0);
     let deadlock = trace.ends.iter().any(|end| deadlocked(trace, end, served));
     Some(Loss {
-        until,
+        until: untils.last().copied().unwrap_or(Until::ReplacementReady),
         gap: if certain { Paths::All } else { Paths::Some },
         lasting,
         deadlock,
+        same: untils.len() == 1,
     })
 }
 
@@ -166,6 +169,9 @@ fn by_service(context: &Context<'_>) -> BTreeMap<usize, Vec<usize>> {
 
 fn service_name(context: &Context<'_>, served: usize) -> String {
     let entry = &context.trace.cast.served[served];
+    if entry.namespace.is_empty() {
+        return entry.name.clone();
+    }
     format!("{}/{}", entry.namespace, entry.name)
 }
 
@@ -212,11 +218,26 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
 fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
     let trace = context.trace;
     let entry = &trace.cast.served[served];
+    if entry.namespace.is_empty() {
+        return Remedy {
+            text: format!(
+                "have the webhook called by a Service, or at an address that the drain leaves alone, instead of {}",
+                entry.name
+            ),
+            ..Remedy::default()
+        };
+    }
     let workload = entry
         .candidates
         .iter()
         .find_map(|candidate| trace.cast.candidates[*candidate].workload)
-        .map(|index| &trace.cast.workloads[index]);
+        .map(|index| &trace.cast.workloads[index])
+        .filter(|workload| {
+            matches!(
+                workload.key.kind.as_str(),
+                "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
+            )
+        });
     let Some(workload) = workload else {
         return Remedy {
             text: "see who should answer".to_owned(),
@@ -238,8 +259,9 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas.max(2)).ok()?));
     Remedy {
         text: format!(
-            "run a replica of {} on another node before the drain, in your values and for good; or now:",
-            key.name
+            "run a replica of {} on another node before the drain{}:",
+            key.name,
+            for_good(values_key.as_deref())
         ),
         command: Some(context.kubectl.line([
             "scale",
@@ -261,8 +283,15 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
         let (closed, open): (Vec<usize>, Vec<usize>) = hooks
             .iter()
             .partition(|hook| admission::fails_closed(trace.cast.hooks[**hook].configured.webhook));
+        let by_name = || {
+            hooks.iter().any(|hook| {
+                let hook = &trace.cast.hooks[*hook];
+                hook.url.is_some() && is_worker_configuration(&hook.configured.configuration.metadata.name)
+            })
+        };
         let briefly = !closed.is_empty()
             && (ours(context, served)
+                || by_name()
                 || closed
                     .iter()
                     .any(|hook| admission::covers_pods(context.snapshot, trace.cast.hooks[*hook].configured.webhook)));
@@ -287,7 +316,14 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
             Code::WebhookUnserved,
             severity,
             certainty,
-            object("Service", &entry.namespace, &entry.name),
+            match trace.cast.hooks[hooks[0]].url {
+                Some(_) => object(
+                    trace.cast.hooks[hooks[0]].configured.kind(),
+                    "",
+                    &trace.cast.hooks[hooks[0]].configured.configuration.metadata.name,
+                ),
+                None => object("Service", &entry.namespace, &entry.name),
+            },
             format!(
                 "the webhooks of {} {} no ready endpoint, {}",
                 listed(&configurations),
@@ -306,8 +342,10 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
             format!("the API server refuses meanwhile: {}", blast.join("; "))
         };
         item.remedy = more_replicas(context, served);
-        if loss.deadlock {
+        let refusing = trace.paths(|end| deadlocked(trace, end, served));
+        if let Some((severity, certainty)) = graded(refusing, severity, severity.min(Severity::AtRisk)) {
             let mut deadlock = item.clone();
+            (deadlock.severity, deadlock.certainty) = (severity, certainty);
             deadlock.code = Code::WebhookDeadlock;
             deadlock.message = format!("{name} refuses the creation of the very pods that would serve it again");
             found.push(deadlock);
@@ -463,10 +501,10 @@ pub fn rows(context: &Context<'_>) -> Vec<UnservedRow> {
         rows.push(UnservedRow {
             what,
             name: name.to_owned(),
-            service: Some(service_name(context, served)),
+            service: Some(service_name(context, served)).filter(|_| !trace.cast.served[served].namespace.is_empty()),
             until: loss.until,
             deadlock: loss.deadlock,
-            certainty: loss.gap.certainty().unwrap_or(Certainty::Possible),
+            certainty: loss.gap.certainty().filter(|_| loss.same).unwrap_or(Certainty::Possible),
             blast,
         });
     };

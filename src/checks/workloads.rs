@@ -8,13 +8,13 @@ use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::workloads::Owner;
 use crate::report::document::NodeReason;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
-use crate::simulation::cast::Workload;
+use crate::simulation::cast::{Set, Workload};
 use crate::simulation::state::{New, Progress, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
 use super::leaders::{self, Leader};
-use super::{Context, count, finding, graded, listed, object};
+use super::{Context, count, finding, for_good, graded, listed, object};
 
 /// One code that applies to a workload, before it is known which carries the severity.
 struct Applies {
@@ -66,7 +66,7 @@ fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component
     } else {
         entry.ready_before
     };
-    if before == 0 {
+    if before == 0 || entry.wanted == Some(0) {
         return None;
     }
     let admissible = |end: &State<'_>| {
@@ -241,17 +241,43 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
     }
     let returns = any_new(trace, index, |end, _, new| trace.returns(new) && end.ready(&trace.cast, new));
     if returns != Paths::None {
+        let named = |set: &Set<'_>| set.workload == index && set.template.is_some_and(|template| template.spec.node_name.is_some());
+        let (why, fact, remedy) = if trace.cast.sets.iter().any(named) {
+            (
+                "names its node",
+                "spec.nodeName in its template: the scheduler never sees it",
+                Remedy {
+                    text: "take spec.nodeName out of its template".to_owned(),
+                    ..Remedy::default()
+                },
+            )
+        } else if trace.cast.cordon_fails() {
+            (
+                "meets no cordon",
+                "the cordon of the drained node is refused: see the finding about it",
+                Remedy {
+                    text: "make the cordon pass first".to_owned(),
+                    ..Remedy::default()
+                },
+            )
+        } else {
+            (
+                "tolerates the cordon",
+                "it tolerates node.kubernetes.io/unschedulable:NoSchedule",
+                Remedy {
+                    text: "narrow its tolerations to the taints that it must tolerate".to_owned(),
+                    command: None,
+                    values_key: tolerations_key(context, entry),
+                },
+            )
+        };
         list.push(Applies {
             code: Code::ReplacementReturns,
             paths: returns,
             own: Severity::AtRisk,
-            message: format!("the replacement of {key} tolerates the cordon and may land on the drained node again"),
-            evidence: vec!["it tolerates node.kubernetes.io/unschedulable:NoSchedule".to_owned()],
-            remedy: Remedy {
-                text: "narrow its tolerations to the taints that it must tolerate".to_owned(),
-                command: None,
-                values_key: tolerations_key(context, entry),
-            },
+            message: format!("the replacement of {key} {why} and may land on the drained node again"),
+            evidence: vec![fact.to_owned()],
+            remedy,
         });
     }
     let gated = any_new(trace, index, |_, _, new| new.progress == Progress::Gated);
@@ -292,7 +318,7 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         });
     }
     let zero = trace.paths(|end| end.workload_lows[index].possible == 0);
-    if zero != Paths::None && entry.ready_before > 0 {
+    if zero != Paths::None && entry.ready_before > 0 && entry.wanted != Some(0) {
         list.push(Applies {
             code: Code::SingleReplica,
             paths: if trace.paths(|end| end.workload_lows[index].certain == 0) == Paths::All {
@@ -354,7 +380,11 @@ fn one_more(context: &Context<'_>, entry: &Workload<'_>) -> Remedy {
         .component(&key.kind, &key.namespace, &key.name)
         .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas).ok()?));
     Remedy {
-        text: format!("run {replicas} replicas on different nodes, in your values and for good; or now:"),
+        text: format!(
+            "run {replicas} replicas of {} on different nodes{}:",
+            key.name,
+            for_good(values_key.as_deref())
+        ),
         command: Some(context.kubectl.line([
             "scale",
             &format!("{}/{}", key.kind.to_lowercase(), key.name),
@@ -431,16 +461,21 @@ pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReas
         labels: occupant.labels,
         spec: occupant.spec,
     };
-    let set = &trace.cast.sets[end.new[index].set];
-    if let Some((hook, _)) = set.bind_hooks.iter().find(|(hook, _)| end.down(&trace.cast, *hook)) {
-        let name = &trace.cast.hooks[*hook].configured.webhook.name;
+    let mut grouped: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
+    let hooks = &trace.cast.sets[end.new[index].set].bind_hooks;
+    if end.refused(&trace.cast, hooks) {
+        let down: Vec<String> = hooks
+            .iter()
+            .filter(|(hook, _)| end.down(&trace.cast, *hook))
+            .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
+            .collect();
+        let nodes: Vec<String> = end.placement.nodes().iter().map(|node| node.name().to_owned()).collect();
         return vec![NodeReason {
-            reason: format!("binding it is refused: webhook {name} has no ready endpoint and fails closed"),
-            count: 0,
-            nodes: Vec::new(),
+            reason: format!("binding it is refused while nobody answers webhook {}", listed(&down)),
+            count: nodes.len(),
+            nodes,
         }];
     }
-    let mut grouped: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
     for (decision, node) in scheduling::decide(&end.placement, &incoming).into_iter().zip(end.placement.nodes()) {
         let reason = match decision {
             Decision::Fits => continue,
@@ -525,7 +560,7 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
         },
         paths,
         own: Severity::Info,
-        message: format!("the replacement of {} {may} Pending {until}", entry.key),
+        message: format!("a replacement of {} {may} Pending {until}", entry.key.name),
         evidence: reasons
             .iter()
             .map(|reason| format!("{}: {}", listed(&reason.nodes), reason.reason))

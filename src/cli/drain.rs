@@ -35,11 +35,11 @@ pub struct DrainPreflightArgs {
     pub drain: KubectlDrainFlags,
 
     /// From which verdict on the exit code is 1; with `unsafe` every at-risk exits 0, possible hangs included
-    #[arg(long, value_enum, default_value_t = FailOn::AtRisk, value_name = "VERDICT")]
+    #[arg(long, value_enum, default_value_t = FailOn::AtRisk, value_name = "VERDICT", help_heading = "Verdict")]
     pub fail_on: FailOn,
 
     /// Take a finding out of the verdict, and still show it: CODE, or CODE=[NAMESPACE/]NAME of its object
-    #[arg(long, value_name = "CODE[=NAME]", value_parser = accepted)]
+    #[arg(long, value_name = "CODE[=NAME]", value_parser = accepted, help_heading = "Verdict")]
     pub accept: Vec<Accepted>,
 
     /// Where the objects come from.
@@ -62,12 +62,12 @@ pub struct KubectlDrainFlags {
 
     /// Leave DaemonSet pods in place; taken as given unless =false
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
-          hide_possible_values = true, value_name = "BOOL")]
+          hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub ignore_daemonsets: bool,
 
     /// Remove pods with emptyDir volumes, too; taken as given unless =false
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
-          hide_possible_values = true, value_name = "BOOL")]
+          hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub delete_emptydir_data: bool,
 
     /// Seconds for each pod to end; negative: the pod's own

@@ -18,7 +18,7 @@ use connection::ConnectionFlags;
     about = "What a drain would really do to GPUStack's control plane",
     after_help = "Examples:\n  kubectl gpustack-ha drain-preflight cp-1\n  kubectl gpustack-ha drain-preflight cp-1 -o json\n  kubectl gpustack-ha drain-preflight cp-1 -f cluster.yaml --complete",
     arg_required_else_help = true,
-    max_term_width = 100
+    max_term_width = 80
 )]
 pub struct Cli {
     /// The command.

@@ -2,6 +2,7 @@
 
 use crate::cluster::connect::ConnectError;
 use crate::cluster::files::InputError;
+use crate::report::shell::Kubectl;
 use crate::report::text::harmless;
 
 /// An error at the edge: what happened, what to do, and how to exit.
@@ -38,6 +39,17 @@ impl Failure {
         }
     }
 
+    /// The same, with the connection flags in the commands of its hint, so that they reach the same cluster.
+    pub fn repeating(mut self, kubectl: &Kubectl) -> Self {
+        for verb in ["get", "config"] {
+            let plain = Kubectl::default().line([verb]);
+            self.hint = self
+                .hint
+                .map(|hint| hint.replace(&format!("{plain} "), &format!("{} ", kubectl.line([verb]))));
+        }
+        self
+    }
+
     /// The text for standard error.
     pub fn text(&self) -> String {
         let mut lines = vec![format!("error: {}", clean(&self.message))];
@@ -53,8 +65,10 @@ fn clean(text: &str) -> String {
 }
 
 fn causes(error: &dyn std::error::Error) -> Vec<String> {
+    let said = error.to_string();
     std::iter::successors(error.source(), |error| error.source())
         .map(ToString::to_string)
+        .filter(|cause| !said.contains(cause.as_str()))
         .collect()
 }
 

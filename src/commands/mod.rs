@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::cli::{Cli, Color, Command, Format, OutputFlags};
+use crate::report::shell::Kubectl;
 use crate::report::style::Style;
 use crate::report::{json, yaml};
 
@@ -18,9 +19,10 @@ use failure::Failure;
 /// # Errors
 /// The command cannot answer, and has printed nothing on standard output.
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
-    match &cli.command {
+    let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
-    }
+    };
+    answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))
 }
 
 /// Prints a document in the format asked for; `people` writes the forms for people.

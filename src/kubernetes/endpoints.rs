@@ -172,11 +172,7 @@ pub fn is_pod(endpoint: &Endpoint, namespace: &str, pod: &Pod) -> bool {
             };
             target.kind == "Pod" && target.name == pod.metadata.name && of == pod.metadata.namespace
         }
-        None => {
-            !pod.spec.host_network
-                && !pod.status.pod_ip.is_empty()
-                && endpoint.addresses.iter().any(|address| *address == pod.status.pod_ip)
-        }
+        None => !pod.spec.host_network && !pod.status.pod_ip.is_empty() && endpoint.addresses.contains(&pod.status.pod_ip),
     }
 }
 

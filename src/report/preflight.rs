@@ -96,6 +96,7 @@ impl Page<'_> {
         };
         let label = format!("{:<9}", verdict.as_str().to_uppercase());
         self.prose(&label, Some(tint), &headline(self.doc))?;
+        self.prose(&format!("{:BODY$}To do: ", ""), None, &to_do(self.doc))?;
         self.prose(&" ".repeat(BODY), None, &summary(self.doc))?;
         if self.wide {
             self.prose(&" ".repeat(BODY), None, &origin(self.doc))?;
@@ -219,8 +220,9 @@ impl Page<'_> {
             }
             Ok(())
         } else {
-            let facts = sentence(&some_facts(&finding.evidence));
-            self.prose(&label, None, &format!("{facts} {}", sentence(&finding.consequence)))
+            let facts = some_facts(&finding.evidence);
+            let both = [facts.as_str(), &finding.consequence].into_iter().filter(|text| !text.is_empty());
+            self.prose(&label, None, &sentence(&both.collect::<Vec<_>>().join("; ")))
         }
     }
 
@@ -413,16 +415,34 @@ impl Page<'_> {
     }
 }
 
-/// How the drain ends, and why the verdict is what it is.
-fn headline(doc: &DrainPreflight) -> String {
-    let worst = doc
+/// The finding that decides the verdict.
+fn worst(doc: &DrainPreflight) -> Option<&Finding> {
+    let open = doc
         .findings
         .iter()
-        .filter(|finding| !finding.accepted)
-        .max_by_key(|finding| (finding.severity, finding.certainty));
+        .filter(|finding| !finding.accepted && finding.severity > Severity::Info);
+    // Of equals the first, as it is shown first.
+    open.rev().max_by_key(|finding| (finding.severity, finding.certainty))
+}
+
+/// What to do, in one sentence.
+fn to_do(doc: &DrainPreflight) -> String {
+    let nodes = nodes_in_words(&doc.nodes);
+    match worst(doc) {
+        Some(finding) => {
+            let text = finding.remedy.text.trim_end_matches(':').trim_end_matches("; or now");
+            sentence(&format!("{} (fix below)", text.trim_end_matches('.')))
+        }
+        None if doc.after.next_node_may_follow => format!("drain {nodes} as below, then uncordon; the next node may follow at once."),
+        None => format!("drain {nodes} as below, then uncordon and wait until nothing is Pending: only then the next node."),
+    }
+}
+
+/// How the drain ends, and why the verdict is what it is.
+fn headline(doc: &DrainPreflight) -> String {
     let start = outcome_in_words(doc);
     // A drain that finishes is no reason for a bad verdict: the worst finding is.
-    match worst.filter(|finding| finding.severity > Severity::Info) {
+    match worst(doc) {
         Some(finding) if matches!(doc.drain.outcome, DrainOutcome::Finishes) => format!("{start}, but: {}", sentence(&finding.message)),
         _ if doc.drain.why.starts_with("Drain") => sentence(&doc.drain.why),
         _ => format!("{start}: {}", sentence(&doc.drain.why)),
@@ -496,8 +516,8 @@ fn summary(doc: &DrainPreflight) -> String {
     };
     let leaders = match doc.leaders.len() {
         0 => "No leader moves".to_owned(),
-        1 => "1 leader ends".to_owned(),
-        several => format!("{several} leaders end"),
+        1 => "1 leader steps down".to_owned(),
+        several => format!("{several} leaders step down"),
     };
     let next = if doc.after.next_node_may_follow {
         "may follow at once"

@@ -17,6 +17,9 @@ use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful
 
 use super::assume::{Assume, Class};
 
+/// Taint by which somebody declares that a node is down for good (`pkg/controller/podgc/gc_controller.go`).
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// Something that was not read, or is not modelled, and what depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
@@ -250,9 +253,9 @@ pub struct Budget<'a> {
 /// Something that answers, backed by pods.
 #[derive(Clone, Debug)]
 pub struct Served<'a> {
-    /// Namespace of the Service.
+    /// Namespace of the Service; empty for an address.
     pub namespace: String,
-    /// Name of the Service.
+    /// Name of the Service, or the address.
     pub name: String,
     /// Port asked for.
     pub port: Option<i64>,
@@ -280,7 +283,7 @@ impl Served<'_> {
 pub struct Hook<'a> {
     /// The webhook.
     pub configured: Configured<'a>,
-    /// Index of what serves it; `None` for one reached by an address.
+    /// Index of what serves it; `None` for one reached by an address that no pod is known to answer at.
     pub served: Option<usize>,
     /// Its address, where it has one.
     pub url: Option<String>,
@@ -331,6 +334,8 @@ pub struct Cast<'a> {
     pub served: Vec<Served<'a>>,
     /// Webhooks.
     pub hooks: Vec<Hook<'a>>,
+    /// For each turn, the webhooks called for the cordon of its node.
+    pub cordon_hooks: Vec<Vec<(usize, bool)>>,
     /// Aggregated APIs with a Service, and the index of what serves each.
     pub apis: Vec<(&'a ApiService, usize)>,
     /// Custom resources with a conversion webhook, and the index of what serves each.
@@ -376,6 +381,7 @@ impl<'a> Cast<'a> {
             hooks: Vec::new(),
             apis: Vec::new(),
             conversions: Vec::new(),
+            cordon_hooks: Vec::new(),
             plain_services: Vec::new(),
             kueue: Alive::default(),
             worker: Alive::default(),
@@ -498,7 +504,7 @@ impl<'a> Cast<'a> {
             let workload = self.workloads.iter().position(|workload| workload.key == key).unwrap_or_else(|| {
                 self.workloads.push(Workload {
                     key,
-                    wanted: candidate.owner.wanted(),
+                    wanted: candidate.owner.workload_wanted(),
                     staying: Vec::new(),
                     ready_staying: 0,
                     ready_before: 0,
@@ -702,11 +708,46 @@ impl<'a> Cast<'a> {
             }
             let (served, url) = match admission::endpoint(&configured.webhook.client_config) {
                 Endpoint::Service { namespace, name, port } => (Some(self.serve(namespace, name, port)), None),
-                Endpoint::Url { url, .. } => (None, Some(url.to_owned())),
+                Endpoint::Url { url, host } => (self.behind(url, &host), Some(url.to_owned())),
                 Endpoint::Broken => (None, None),
             };
             self.hooks.push(Hook { configured, served, url });
         }
+    }
+
+    /// Index of what answers at a webhook's address, where that is a pod of the drained nodes: by the pod's own address, or
+    /// by its node's and a port that it binds there. Whatever replaces the pod elsewhere has another address.
+    fn behind(&mut self, url: &str, host: &str) -> Option<usize> {
+        let port = url.parse::<http::Uri>().ok().and_then(|parsed| parsed.port_u16()).unwrap_or(443);
+        let answers = |candidate: &Candidate<'_>| {
+            let node = self.placement.nodes()[self.nodes[candidate.turn]].node();
+            let named = node.metadata.name == host || node.status.addresses.iter().any(|address| address.address == host);
+            let spec = &candidate.pod.spec;
+            let binds = || {
+                host_ports::bound(spec)
+                    .iter()
+                    .any(|bound| bound.port == port && bound.protocol == "TCP")
+            };
+            let own = !spec.host_network && candidate.pod.status.pod_ip == host;
+            self.removed(candidate) && candidate.pod.ready() && (own || (named && binds()))
+        };
+        let candidates: Vec<usize> = (0..self.candidates.len())
+            .filter(|index| answers(&self.candidates[*index]))
+            .collect();
+        if candidates.is_empty() {
+            return None;
+        }
+        self.served.push(Served {
+            namespace: String::new(),
+            name: url.to_owned(),
+            port: None,
+            others: Vec::new(),
+            candidates,
+            sets: vec![false; self.sets.len()],
+            broken: None,
+            unknown: None,
+        });
+        Some(self.served.len() - 1)
     }
 
     fn gather_apis(&mut self) {
@@ -1018,6 +1059,19 @@ impl<'a> Cast<'a> {
         alive
     }
 
+    /// The turns whose node is not cordoned, since a webhook refuses that before anything is evicted.
+    pub fn uncordoned(&self) -> Vec<usize> {
+        let start = super::state::State::new(self, true, false);
+        (0..self.cordon_hooks.len())
+            .filter(|turn| start.refused(self, &self.cordon_hooks[*turn]))
+            .collect()
+    }
+
+    /// Whether the cordon of some node fails.
+    pub fn cordon_fails(&self) -> bool {
+        !self.uncordoned().is_empty()
+    }
+
     /// Webhooks called for a request that fails when they do, and whether the call is certain.
     fn called(&mut self, request: &Request<'_>) -> Vec<(usize, bool)> {
         let mut result = Vec::new();
@@ -1051,6 +1105,7 @@ impl<'a> Cast<'a> {
 
     fn gather_admission(&mut self) {
         let none = StringMap::new();
+        self.cordon_hooks = (0..self.nodes.len()).map(|turn| self.called_for_cordon(turn)).collect();
         for index in 0..self.sets.len() {
             let Some(template) = self.sets[index].template else { continue };
             if self.sets[index].when.is_none() {
@@ -1106,6 +1161,18 @@ impl<'a> Cast<'a> {
             let namespace = &pod.metadata.namespace;
             if !self.flags.disable_eviction {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Create, "eviction", namespace, &none));
+                // An eviction that costs an allowance writes the budget's status.
+                if let [budget] = self.candidates[index].budgets[..]
+                    && pod.ready()
+                    && !crate::kubernetes::eviction::ignores_budgets(pod)
+                {
+                    let hooks = self.called(&Request {
+                        group: "policy",
+                        resource: "poddisruptionbudgets",
+                        ..pod_request(Operation::Update, "status", namespace, &self.budgets[budget].budget.metadata.labels)
+                    });
+                    self.candidates[index].eviction_hooks.extend(hooks);
+                }
             } else {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels));
             }
@@ -1114,6 +1181,19 @@ impl<'a> Cast<'a> {
             ending.extend(self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels)));
             self.candidates[index].ending_hooks = ending;
         }
+    }
+
+    /// Webhooks called for the patch that cordons a node; none where it is cordoned already.
+    fn called_for_cordon(&mut self, turn: usize) -> Vec<(usize, bool)> {
+        let node = self.placement.nodes()[self.nodes[turn]].node();
+        if node.spec.unschedulable {
+            return Vec::new();
+        }
+        self.called(&Request {
+            resource: "nodes",
+            namespace: None,
+            ..pod_request(Operation::Update, "", "", &node.metadata.labels)
+        })
     }
 
     fn gather_holds(&mut self) {
@@ -1127,7 +1207,9 @@ impl<'a> Cast<'a> {
             let mut holds = Vec::new();
             // With a grace period of 0 and plain deletes the API server removes the object by itself.
             let at_once = self.flags.disable_eviction && self.flags.grace_period == 0;
-            if !node.ready() && !at_once && !pod.finished() {
+            // Of a node declared out of service the pod garbage collector removes terminating pods.
+            let lost = node.spec.taints.iter().any(|taint| taint.key == OUT_OF_SERVICE);
+            if !node.ready() && !lost && !at_once && !pod.finished() {
                 holds.push(Hold::Node);
             }
             let overdue = match (pod.metadata.deletion_timestamp.0, self.snapshot.observed_at) {

@@ -2,7 +2,8 @@
 //!
 //! Not ours to know are: which feasible node the scheduler picks, the order in which evictions arrive, how fast
 //! replacements become Ready, how long a pod takes to end. Assumed: all evictions of a round are accepted before
-//! any of its pods is gone, and a terminating backend no longer answers.
+//! any of its pods is gone, and a terminating backend no longer answers; but a replacement that is made at once may
+//! be admitted by it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -22,6 +23,8 @@ use super::trace::Paths;
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
 
+/// How long kubectl waits after a 429 before it asks again.
+pub const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
 
@@ -134,7 +137,16 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 _ => vec![self.end_turn(state, outcome)],
             };
         }
-        choices.into_iter().flat_map(|choice| self.play(&state, &choice)).collect()
+        // What a round left is asked for again after a while, which may be too late.
+        let late = self
+            .cast
+            .flags
+            .timeout
+            .filter(|timeout| f64::from(state.round) * RETRY_SECONDS >= timeout.as_secs_f64())
+            .map(|_| self.end_turn(state.clone(), DrainOutcome::Fails));
+        late.into_iter()
+            .chain(choices.into_iter().flat_map(|choice| self.play(&state, &choice)))
+            .collect()
     }
 
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {
@@ -184,9 +196,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .max()
             .unwrap_or(0);
         let seconds = timeout.as_secs_f64();
-        if seconds < retries {
-            Paths::All
-        } else if seconds < retries + longest.max(0) as f64 {
+        if seconds < retries + longest.max(0) as f64 {
             Paths::Some
         } else {
             Paths::None
@@ -446,6 +456,10 @@ impl<'a, 'b> Explorer<'a, 'b> {
                     .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
             }
         }
+        // The scheduler never sees a pod that names its node, and the kubelet does not look at the cordon.
+        if let Some(name) = incoming.spec.node_name.as_deref().filter(|name| !name.is_empty()) {
+            return state.placement.index(name).into_iter().collect();
+        }
         let takers: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
             .collect();
@@ -459,7 +473,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 format!("whether the replacement of {key} preempts others"),
                 "preemption is not modelled: pods of a lower priority may have to give way to it",
             );
-            self.gaps.borrow_mut().insert(gap.of(Class::Nodes));
+            // Whose pods give way, and what becomes of them, is not played out.
+            self.gaps.borrow_mut().insert(gap.of(Class::Nodes).decisive());
         }
         if self.cast.assume.worst(Class::Nodes) {
             Vec::new()

@@ -152,6 +152,12 @@ impl<'a> State<'a> {
             unfamiliar_released,
             lingers,
         };
+        for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
+            // kubectl only prints that a cordon failed.
+            if state.refused(cast, hooks) {
+                state.placement.uncordon(cast.nodes[turn]);
+            }
+        }
         state.refill(cast);
         state
     }
@@ -398,7 +404,8 @@ impl<'a> State<'a> {
                 && self.new[index]
                     .replaces
                     .is_some_and(|candidate| !self.in_order(cast, self.new[index].set, candidate));
-            if self.new[index].progress != Progress::NotCreated || waits || self.creation_refused(cast, self.new[index].set) {
+            let refused = self.creation_refused(cast, self.new[index].set);
+            if self.new[index].progress != Progress::NotCreated || waits || refused {
                 continue;
             }
             self.new[index].progress = if set.gated { Progress::Gated } else { Progress::Pending };

@@ -102,6 +102,13 @@ impl<'a> Trace<'a> {
         reached && self.cast.removed(entry) && matches!(end.old[candidate], Old::Here | Old::Terminating(_))
     }
 
+    /// Whether a candidate is left because `--timeout` ends the waiting before its eviction is tried again.
+    pub fn timed_out(&self, end: &State<'a>, candidate: usize) -> bool {
+        let entry = &self.cast.candidates[candidate];
+        let failed = end.ended.get(entry.turn).is_some_and(|outcome| *outcome == DrainOutcome::Fails);
+        failed && self.cast.flags.timeout.is_some() && self.cast.removed(entry) && end.old[candidate] == Old::Here
+    }
+
     /// Whether a replacement certainly runs and is Ready on a node that is not drained.
     pub fn lands(&self, end: &State<'a>, new: &New) -> bool {
         end.ready(&self.cast, new) && !self.returns(new)
@@ -130,6 +137,9 @@ impl<'a> Trace<'a> {
         let Some(occupant) = end.occupant(&self.cast, index) else {
             return false;
         };
+        if end.refused(&self.cast, &self.cast.sets[end.new[index].set].bind_hooks) {
+            return false;
+        }
         let incoming = Incoming {
             namespace: occupant.namespace,
             labels: occupant.labels,

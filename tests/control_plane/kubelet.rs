@@ -1,4 +1,4 @@
-//! All kubelets of a cluster: real sockets for every bound pod, statuses, deletions, heartbeats; and Kueue's removal of its finalizer.
+//! All kubelets of a cluster: real sockets for every bound pod, statuses, deletions, heartbeats; and what takes Kueue's finalizer off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -231,25 +231,34 @@ impl Player {
         }
     }
 
-    /// Kueue at work: while a replica is ready, and not itself on its way out, it takes its finalizer off deleted pods that have ended.
+    /// Kueue at work: while a replica is ready, and not itself on its way out, it takes its finalizer off deleted pods that have
+    /// ended. A ModelDeployment's pod needs the worker as well, and a worker that knows it: an older one gives it no ordinal.
     fn release(&self, pods: &[Value]) {
-        let kueue = |pod: &&Value| {
-            let labels = &pod["metadata"]["labels"];
-            labels["control-plane"] == "controller-manager"
-                && labels["app.kubernetes.io/name"] == "kueue"
-                && condition(pod, "Ready")
-                && quiet::active(pod)
+        let at_work = |labels: &[(&str, &str)]| {
+            pods.iter().any(|pod| {
+                let own = &pod["metadata"]["labels"];
+                labels.iter().all(|(key, value)| own[*key] == *value) && condition(pod, "Ready") && quiet::active(pod)
+            })
         };
-        if !pods.iter().any(|pod| kueue(&pod)) {
+        if !at_work(&[("app.kubernetes.io/name", "kueue"), ("control-plane", "controller-manager")]) {
             return;
         }
+        let worker = at_work(&[
+            ("app.kubernetes.io/part-of", "gpustack-operator"),
+            ("app.kubernetes.io/component", "operator"),
+        ]);
+        let swept = |pod: &Value| {
+            let owners = pod["metadata"]["ownerReferences"].as_array();
+            let deployed = owners.into_iter().flatten().any(|owner| owner["kind"] == "ModelDeployment");
+            !deployed || (worker && pod["metadata"]["labels"]["modeldeployment.gpustack.ai/pod-ordinal"].is_string())
+        };
         let ended = |pod: &&Value| {
             self.pods
                 .get(text(pod, "/metadata/uid"))
                 .and_then(|known| known.ending)
                 .is_some_and(|end| end <= Instant::now())
         };
-        for pod in pods.iter().filter(ended) {
+        for pod in pods.iter().filter(ended).filter(|pod| swept(pod)) {
             let held: Vec<&Value> = pod["metadata"]["finalizers"].as_array().into_iter().flatten().collect();
             if held.iter().any(|finalizer| **finalizer == KUEUE_FINALIZER) {
                 let left: Vec<_> = held.into_iter().filter(|finalizer| **finalizer != KUEUE_FINALIZER).collect();

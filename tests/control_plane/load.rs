@@ -13,7 +13,14 @@ use crate::quiet;
 use crate::state::{Drain, Node, State, Step};
 
 /// Kinds that only make sense once the pods behind them are ready.
-const LATE: [&str; 3] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService"];
+const LATE: [&str; 4] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "APIService",
+    "Lease",
+];
+/// Annotation of a Lease: the workload, `Kind/namespace/name`, one of whose pods holds it.
+const HOLDER: &str = "test.gpustack-ha/holder";
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Creates everything, binds what the state places, lets the scheduler do the rest, and waits until nothing moves.
@@ -69,7 +76,7 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
         !api.list("/api/v1/pods").iter().any(waiting) && quiet::missing(api).is_empty()
     });
     for object in late {
-        create(api, &trusting(cluster, object.clone()));
+        create(api, &held(state, api, trusting(cluster, object.clone())));
     }
     let silent: Vec<&Node> = state.nodes.iter().filter(|node| node.not_ready).collect();
     if !silent.is_empty() || state.objects.iter().any(|object| object["kind"] == "APIService") {
@@ -195,6 +202,36 @@ fn trusting(cluster: &Cluster, mut object: Value) -> Value {
     if let Some(client) = object.pointer_mut("/spec/conversion/webhook/clientConfig") {
         client["caBundle"] = bundle;
     }
+    object
+}
+
+/// Writes who holds a Lease that names its workload: the pod on the node that the state gives the lease, else on the first
+/// node that has one. `{pod}` and `{node}` in the holder are that pod's.
+fn held(state: &State, api: &Api, mut object: Value) -> Value {
+    let workload = object["metadata"]["annotations"]
+        .as_object_mut()
+        .and_then(|annotations| annotations.remove(HOLDER));
+    let Some(workload) = workload else {
+        return object;
+    };
+    let stated = state.leases.get(text(&object, "/metadata/name"));
+    let (pods, sets) = (api.list("/api/v1/pods"), api.list("/apis/apps/v1/replicasets"));
+    let nodes = state.nodes.iter().map(|node| &node.name);
+    let holder = nodes
+        .filter(|node| stated.is_none_or(|stated| stated == *node))
+        .find_map(|node| {
+            pods.iter()
+                .find(|pod| text(pod, "/spec/nodeName") == node && quiet::active(pod) && workload == observed::owner(pod, &sets))
+        })
+        .unwrap_or_else(|| panic!("no pod of {workload} to hold {}", observed::key(&object)));
+    let spec = &mut object["spec"];
+    let identity = text(spec, "/holderIdentity")
+        .replace("{pod}", text(holder, "/metadata/name"))
+        .replace("{node}", text(holder, "/spec/nodeName"));
+    let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+    spec["holderIdentity"] = json!(identity);
+    spec["acquireTime"] = json!(time);
+    spec["renewTime"] = json!(time);
     object
 }
 

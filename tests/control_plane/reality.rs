@@ -33,11 +33,18 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .collect();
 
     let (ended, words) = run(cluster, api, drain);
-    // A Job waits ten seconds before it replaces a failed pod.
-    let complete = || {
-        quiet::missing(api)
+    // A Job waits ten seconds before it replaces a failed pod,
+    // and an API whose backend is back is looked at again only after some seconds.
+    let available = || {
+        api.list("/apis/apiregistration.k8s.io/v1/apiservices")
             .iter()
-            .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
+            .all(|api| condition(api, "Available"))
+    };
+    let complete = || {
+        available()
+            && quiet::missing(api)
+                .iter()
+                .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
     };
     quiet::settle(api, QUIET, Duration::from_secs(40), complete);
     stop.store(true, Ordering::Relaxed);

@@ -7,6 +7,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::observed;
+
 /// The first document of a state file, and the objects of the others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -22,6 +24,12 @@ pub struct State {
     /// `Kind/namespace/name` of a pod or of a pod's owner to the nodes of its pods, one entry per pod.
     #[serde(default)]
     pub place: BTreeMap<String, Vec<String>>,
+    /// The name of a lease to the node of its holder.
+    #[serde(default)]
+    pub leases: BTreeMap<String, String>,
+    /// `Kind/namespace/name` of included workloads to replicas other than the file's.
+    #[serde(default)]
+    replicas: BTreeMap<String, u32>,
     /// Other files with objects, relative to this one.
     #[serde(default)]
     include: Vec<String>,
@@ -142,7 +150,12 @@ impl State {
         let first = documents.next().unwrap_or_default();
         let mut state: Self = serde_json::from_value(first).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let folder = file.parent().expect("a folder");
-        let included: Vec<Value> = state.include.iter().flat_map(|path| documents_of(&folder.join(path))).collect();
+        let mut included: Vec<Value> = state.include.iter().flat_map(|path| documents_of(&folder.join(path))).collect();
+        for object in &mut included {
+            if let Some(&count) = state.replicas.get(&observed::key(object)) {
+                object["spec"]["replicas"] = count.into();
+            }
+        }
         state.included = included.len();
         state.objects = included
             .into_iter()

@@ -152,6 +152,17 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// How many pods the workload as a whole wants: a Deployment's number, where it has one.
+    pub fn workload_wanted(&self) -> Option<i64> {
+        match self {
+            Self::ReplicaSet {
+                deployment: Some(deployment),
+                ..
+            } => Some(deployment.spec.replicas.unwrap_or(1)),
+            _ => self.wanted(),
+        }
+    }
+
     /// How many pods it wants at a time.
     pub fn wanted(&self) -> Option<i64> {
         match self {
