@@ -39,7 +39,8 @@ pub struct State {
     #[serde(default)]
     pub probe: Vec<Probe>,
     /// Absent in random states, which are held against the document alone.
-    pub expect: Option<Expect>,
+    #[serde(default)]
+    pub expect: Expect,
     #[serde(skip)]
     pub objects: Vec<Value>,
     /// How many of the objects, from the first on, come from included files.
@@ -105,8 +106,8 @@ pub enum Probe {
     Apiservice(String),
 }
 
-/// What must be predicted, and what must happen.
-#[derive(Deserialize)]
+/// What must be predicted, and what must happen; nothing where no verdict is stated.
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expect {
     pub verdict: String,
