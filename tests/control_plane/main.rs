@@ -121,6 +121,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let drain = load::run_steps(&state, &api, &cluster, &kubelets);
     say("steps before the drain done");
 
+    let dry_run = std::env::var_os(RESULT).map(|_| reality::dry_run(&cluster, drain));
     let captured = record::capture(&cluster);
     let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
     let reality = reality::observe(&cluster, &api, &state, drain);
@@ -145,7 +146,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     }
     if let Some(result) = std::env::var_os(RESULT) {
         let document = predicted.as_ref().and_then(|predicted| predicted.as_ref().ok());
-        let found = table::Found::new(document, &reality, &problems);
+        let found = table::Found::new(document, &reality, &problems, dry_run.unwrap_or_default());
         fs::write(result, serde_json::to_string_pretty(&found).expect("JSON")).expect("the result");
     }
     if std::env::var_os("RECORD").is_some() {

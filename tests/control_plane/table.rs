@@ -23,12 +23,14 @@ pub struct Found {
     hedged: bool,
     /// Something that people would want to be told before.
     bad: bool,
+    /// `kubectl drain --dry-run=server` found nothing wrong.
+    dry_run: bool,
     document: Value,
     reality: Value,
 }
 
 impl Found {
-    pub fn new(document: Option<&Value>, reality: &Reality, problems: &[String]) -> Self {
+    pub fn new(document: Option<&Value>, reality: &Reality, problems: &[String], dry_run: bool) -> Self {
         let document = document.cloned().unwrap_or_default();
         let word = |value: &Value| value.as_str().unwrap_or("nothing").to_owned();
         let possible = |value: &Value| value["certainty"] == "possible";
@@ -47,6 +49,7 @@ impl Found {
                     .replacements
                     .values()
                     .any(|new| new.pending + new.gated + new.not_created + new.never_ready.len() + new.crash_looping.len() > 0),
+            dry_run,
             document,
             reality: serde_json::to_value(reality).unwrap_or_default(),
         }
@@ -129,6 +132,12 @@ impl Rows {
             };
             println!("{kind:<24}{:>5}  {named}", seeds.len());
         }
+        let bad: Vec<&Found> = rows.values().flatten().filter(|found| found.bad).collect();
+        println!(
+            "something went wrong in {}; `kubectl drain --dry-run=server` found nothing in {} of them",
+            bad.len(),
+            bad.iter().filter(|found| found.dry_run).count()
+        );
         println!("a false alarm or a FALSE SAFE also stands in one of the other rows; files: target/random/");
     }
 }
