@@ -39,7 +39,6 @@ codes! {
     PdbStatusUncomputable "pdb-status-uncomputable": "The disruption controller cannot compute a budget's status, so it allows nothing.";
     EvictionBypassesBudget "eviction-bypasses-budget": "`--disable-eviction` removes pods that a disruption budget would hold back.";
     DrainRefused "drain-refused": "kubectl refuses to drain the node with these flags.";
-    TimeoutTooShort "timeout-too-short": "The drain would finish, but `--timeout` may end it before.";
     ReplacementPending "replacement-pending": "No node takes the replacement of an evicted pod.";
     ReplacementNotCreated "replacement-not-created": "The replacement of an evicted pod is not created.";
     ReplacementGated "replacement-gated": "A scheduling gate holds the replacement of an evicted pod.";
@@ -54,7 +53,7 @@ codes! {
     LocalData "local-data": "The data of an emptyDir volume is lost.";
     DaemonSetPods "daemonset-pods": "DaemonSet pods stay on the node.";
     OrphanedDaemonSetPod "orphaned-daemonset-pod": "A pod's DaemonSet is gone: kubectl removes it only with `--force`.";
-    StuckTerminating "stuck-terminating": "A pod was Terminating before the drain, and the drain waits for it.";
+    StuckTerminating "stuck-terminating": "A pod was Terminating before the drain, or may end later than --timeout waits, and the drain waits for it.";
     FinalizerHoldsPod "finalizer-holds-pod": "A finalizer keeps an evicted pod, and who removes it is absent, refused or not known.";
     NodeNotResponding "node-not-responding": "The node's kubelet does not answer, so its pods never end.";
     JobInterrupted "job-interrupted": "A Job's pod is evicted.";

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::kubernetes::drain::{Filtered, Refusal};
-use crate::report::document::DrainOutcome;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
-use crate::simulation::state::{Old, State};
 
 use super::codes::Code;
 use super::{Context, finding, listed, object};
@@ -79,58 +77,6 @@ pub fn refused(context: &Context<'_>) -> Vec<Finding> {
             );
             found.push(orphans);
         }
-        found.push(item);
-    }
-    found
-}
-
-/// Nodes whose drain would finish, and `--timeout` may end it before.
-pub fn too_slow(context: &Context<'_>) -> Vec<Finding> {
-    let trace = context.trace;
-    let Some(timeout) = trace.cast.flags.timeout else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for turn in 0..trace.cast.nodes.len() {
-        let late = |end: &State<'_>| {
-            end.ended.get(turn) == Some(&DrainOutcome::Fails)
-                && !(0..end.old.len())
-                    .filter(|index| trace.cast.candidates[*index].turn == turn && trace.cast.removed(&trace.cast.candidates[*index]))
-                    .any(|index| matches!(end.old[index], Old::Failed(_) | Old::Here))
-        };
-        let Some((severity, certainty)) = super::graded(trace.paths(late), Severity::Unsafe, Severity::AtRisk) else {
-            continue;
-        };
-        let node = trace.cast.node_name(turn);
-        let rounds = trace
-            .ends
-            .iter()
-            .filter(|end| late(end))
-            .flat_map(|end| &end.old)
-            .filter_map(|old| old.round())
-            .max()
-            .unwrap_or(1);
-        let mut item = finding(
-            Code::TimeoutTooShort,
-            severity,
-            certainty,
-            object("Node", "", node),
-            format!(
-                "--timeout={}s {} the drain before it is done",
-                timeout.as_secs_f64(),
-                if certainty == Certainty::Certain { "ends" } else { "may end" }
-            ),
-        );
-        item.node = Some(node.to_owned());
-        item.evidence = vec![format!(
-            "{rounds} {}; refused evictions are tried again every 5 s, and a pod may take its grace period to end",
-            if rounds == 1 { "round" } else { "rounds" }
-        )];
-        item.consequence = format!("kubectl exits 1 and leaves {node} cordoned, with pods on it or still ending");
-        item.remedy = Remedy {
-            text: "give it more time, such as --timeout=10m".to_owned(),
-            ..Remedy::default()
-        };
         found.push(item);
     }
     found

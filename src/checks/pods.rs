@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::kubernetes::drain::{Filtered, Kept};
 use crate::kubernetes::workloads::Owner;
+use crate::report::document::DrainOutcome;
 use crate::report::finding::{Certainty, Finding, ObjectRef, Remedy, Severity};
 use crate::simulation::cast::{Candidate, Hold};
 use crate::simulation::state::{Old, State};
@@ -31,7 +32,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         let node = trace.cast.node_name(candidate.turn);
         let never = |end: &State<'_>| matches!(end.old[index], Old::Terminating(_)) && trace.stuck(end, index);
         let Some((severity, certainty)) = graded(trace.paths(never), Severity::Unsafe, Severity::AtRisk) else {
-            found.extend(late(context, index, candidate));
+            found.extend(released_late(context, index, candidate));
             continue;
         };
         if candidate.holds.contains(&Hold::Node) {
@@ -169,7 +170,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
 }
 
 /// A finalizer that is removed late, as the removal is refused for a while.
-fn late(context: &Context<'_>, index: usize, candidate: &Candidate<'_>) -> Option<Finding> {
+fn released_late(context: &Context<'_>, index: usize, candidate: &Candidate<'_>) -> Option<Finding> {
     let trace = context.trace;
     if !candidate
         .holds
@@ -434,6 +435,52 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
                 "--timeout=1h",
             ])),
             values_key: None,
+        };
+        found.push(item);
+    }
+    found
+}
+
+/// Pods that may take longer to end than `--timeout` waits.
+pub fn late(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let Some(timeout) = trace.cast.flags.timeout else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for turn in 0..trace.cast.nodes.len() {
+        let mine: Vec<usize> = (0..trace.cast.candidates.len())
+            .filter(|index| trace.cast.candidates[*index].turn == turn && trace.cast.removed(&trace.cast.candidates[*index]))
+            .collect();
+        let late = trace.paths(|end| {
+            end.ended.get(turn) == Some(&DrainOutcome::Fails) && mine.iter().all(|index| matches!(end.old[*index], Old::Gone(_)))
+        });
+        let grace = |index: usize| trace.cast.flags.grace(trace.cast.candidates[index].pod);
+        let slowest = mine.iter().copied().max_by_key(|index| grace(*index));
+        let (Some((severity, certainty)), Some(slowest)) = (graded(late, Severity::AtRisk, Severity::AtRisk), slowest) else {
+            continue;
+        };
+        let seconds = grace(slowest).as_secs();
+        let node = trace.cast.node_name(turn);
+        let mut item = finding(
+            Code::StuckTerminating,
+            severity,
+            certainty,
+            object("Node", "", node),
+            format!(
+                "pods may take up to {seconds} s to end, and --timeout gives up after {} s",
+                timeout.as_secs_f64()
+            ),
+        );
+        item.node = Some(node.to_owned());
+        item.evidence = vec![format!(
+            "{} has a grace period of {seconds} s",
+            pod_name(&trace.cast.candidates[slowest])
+        )];
+        item.consequence = format!("kubectl drain then fails, though the pods that it evicted go; {node} stays cordoned");
+        item.remedy = Remedy {
+            text: format!("give --timeout more than {seconds} s, and 5 s more for each further round"),
+            ..Remedy::default()
         };
         found.push(item);
     }

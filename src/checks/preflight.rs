@@ -358,7 +358,6 @@ const CAUSES: &[Code] = &[
     Code::StuckTerminating,
     Code::PdbOverlap,
     Code::WebhookBlocksEviction,
-    Code::TimeoutTooShort,
 ];
 
 fn drain_result(parts: &[Part<'_>], findings: &[Finding]) -> DrainResult {

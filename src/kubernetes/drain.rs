@@ -31,6 +31,15 @@ pub struct DrainFlags {
     pub skip_wait_for_delete_timeout: i64,
 }
 
+impl DrainFlags {
+    /// The time that a pod has to end in: `--grace-period`, or its own.
+    pub fn grace(&self, pod: &Pod) -> Duration {
+        let own = pod.spec.termination_grace_period_seconds.unwrap_or(30);
+        let seconds = if self.grace_period < 0 { own } else { self.grace_period };
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+}
+
 impl Default for DrainFlags {
     /// The procedure that the product assumes: `--ignore-daemonsets --delete-emptydir-data`.
     fn default() -> Self {

@@ -192,6 +192,8 @@ pub struct Set<'a> {
     pub gated: bool,
     /// Priority of a replacement, as that of the pod that it replaces.
     pub priority: i64,
+    /// Whether a replacement may preempt pods of a lower priority, as the pod that it replaces.
+    pub preempts: bool,
     /// Whether a replacement becomes Ready once it runs: one of the template's pods is Ready now.
     pub becomes_ready: bool,
     /// Host ports that a replacement binds.
@@ -586,6 +588,7 @@ impl<'a> Cast<'a> {
             template,
             gated: template.is_some_and(|template| gated(template.spec)) || tenants::admitted_by_kueue(pod),
             priority: pod.spec.priority.unwrap_or(0),
+            preempts: pod.spec.preemption_policy.as_deref() != Some("Never"),
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
             create_hooks: Vec::new(),
@@ -1237,7 +1240,8 @@ impl<'a> Cast<'a> {
             if overdue && pod.metadata.finalizers.is_empty() && node.ready() {
                 holds.push(Hold::Overdue);
             }
-            if !candidate.ending_hooks.is_empty() && !at_once {
+            // A finished pod is removed at once (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete).
+            if !candidate.ending_hooks.is_empty() && !at_once && !pod.finished() {
                 holds.push(Hold::Deletion);
             }
             let tenant = tenants::tenant(pod);

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::Duration;
 
 use crate::kubernetes::eviction::{self, Answer};
 use crate::kubernetes::host_ports;
@@ -18,24 +19,18 @@ use crate::report::document::DrainOutcome;
 use super::assume::Class;
 use super::cast::{Cast, Gap, Hold};
 use super::state::{New, Old, Progress, State};
-use super::trace::Paths;
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
 
 /// How long kubectl waits after a 429 before it asks again.
-pub const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
+const RETRY: Duration = Duration::from_secs(5);
+
 /// More ways than this to share out a budget's allowance at once are not looked at.
 const MAX_SHARES: usize = 64;
 
 /// With more nodes than this, preemption is not tried node by node.
 const MAX_PREEMPTION_TRIALS: usize = 64;
-
-/// Seconds between two tries of a refused eviction (`k8s.io/kubectl/pkg/drain/drain.go`, EvictErrorRetryDelay).
-const RETRY_SECONDS: f64 = 5.0;
-
-/// Seconds that a pod may take to end where it says nothing.
-const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// What exploring gave.
 #[derive(Debug)]
@@ -126,27 +121,31 @@ impl<'a, 'b> Explorer<'a, 'b> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
-            return match (outcome, self.too_slow(&state)) {
-                (DrainOutcome::Finishes, Paths::All) => vec![self.end_turn(state, DrainOutcome::Fails)],
-                (DrainOutcome::Finishes, Paths::Some) => {
-                    vec![
-                        self.end_turn(state.clone(), DrainOutcome::Fails),
-                        self.end_turn(state, DrainOutcome::Finishes),
-                    ]
-                }
-                _ => vec![self.end_turn(state, outcome)],
-            };
+            if outcome == DrainOutcome::Finishes && self.may_be_late(&state) {
+                return vec![self.end_turn(state.clone(), outcome), self.end_turn(state, DrainOutcome::Fails)];
+            }
+            return vec![self.end_turn(state, outcome)];
         }
         // What a round left is asked for again after a while, which may be too late.
         let late = self
             .cast
             .flags
             .timeout
-            .filter(|timeout| f64::from(state.round) * RETRY_SECONDS >= timeout.as_secs_f64())
+            .filter(|timeout| RETRY * state.round >= *timeout)
             .map(|_| self.end_turn(state.clone(), DrainOutcome::Fails));
         late.into_iter()
             .chain(choices.into_iter().flat_map(|choice| self.play(&state, &choice)))
             .collect()
+    }
+
+    /// Whether `--timeout` may end the waiting before the last round's pods, which may take all of their grace period, are gone.
+    fn may_be_late(&self, state: &State<'a>) -> bool {
+        let longest = self
+            .turn(state)
+            .map(|index| self.cast.flags.grace(self.cast.candidates[index].pod))
+            .max();
+        let rounds = RETRY * state.round.saturating_sub(1);
+        matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + rounds >= timeout && !longest.is_zero())
     }
 
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {
@@ -164,42 +163,16 @@ impl<'a, 'b> Explorer<'a, 'b> {
     /// How a turn ends in which nothing more is accepted.
     fn outcome(&self, state: &State<'a>) -> DrainOutcome {
         let mine = || self.turn(state).map(|index| state.old[index]);
-        if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        let failed = || mine().any(|old| matches!(old, Old::Failed(_)));
+        if self.cast.flags.disable_eviction && failed() {
+            // The first error ends the deletions, and nothing is waited for.
+            DrainOutcome::Fails
+        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
             DrainOutcome::Hangs
-        } else if mine().any(|old| matches!(old, Old::Failed(_))) {
+        } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
-        }
-    }
-
-    /// Whether a turn that ends by itself may end after `--timeout`.
-    ///
-    /// kubectl tries a refused eviction again every five seconds; a pod may take its grace period to end.
-    fn too_slow(&self, state: &State<'a>) -> Paths {
-        let Some(timeout) = self.cast.flags.timeout else {
-            return Paths::None;
-        };
-        let retries = f64::from(state.round.saturating_sub(1)) * RETRY_SECONDS;
-        let grace = |index: usize| match self.cast.flags.grace_period {
-            own if own < 0 => self.cast.candidates[index]
-                .pod
-                .spec
-                .termination_grace_period_seconds
-                .unwrap_or(DEFAULT_GRACE_SECONDS),
-            given => given,
-        };
-        let longest = self
-            .turn(state)
-            .filter(|index| !self.cast.candidates[*index].pod.finished())
-            .map(grace)
-            .max()
-            .unwrap_or(0);
-        let seconds = timeout.as_secs_f64();
-        if seconds < retries + longest.max(0) as f64 {
-            Paths::Some
-        } else {
-            Paths::None
         }
     }
 
@@ -490,7 +463,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
             Some(waiting) => self.cast.waiting[waiting].pod.spec.priority.unwrap_or(0),
             None => self.cast.sets[state.new[index].set].priority,
         };
-        if incoming.spec.preemption_policy.as_deref() == Some("Never") {
+        let set = &self.cast.sets[state.new[index].set];
+        if !set.preempts || incoming.spec.preemption_policy.as_deref() == Some("Never") {
             return Vec::new();
         }
         let helps = |reason: &str| {
