@@ -478,6 +478,7 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
                     name: owner.name.clone(),
                 }),
                 action,
+                certainty: action_certainty(trace, index),
                 budgets: if trace.cast.removed(candidate) && !eviction::ignores_budgets(pod) {
                     candidate
                         .budgets
@@ -493,6 +494,29 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
             }
         })
         .collect()
+}
+
+/// Whether the pods of a pod's workload that are drained with it end alike, counted, on every path.
+fn action_certainty(trace: &Trace<'_>, index: usize) -> Certainty {
+    let candidates = &trace.cast.candidates;
+    let own = &candidates[index];
+    let alike: Vec<usize> = (0..candidates.len())
+        .filter(|other| {
+            let there = &candidates[*other];
+            *other == index || (own.set.is_some() && there.set == own.set && there.turn == own.turn)
+        })
+        .collect();
+    let mut counts = trace.ends.iter().map(|end| {
+        let mut actions: Vec<Action> = alike.iter().map(|other| action(trace, end, *other)).collect();
+        actions.sort_unstable();
+        actions
+    });
+    let first = counts.next();
+    if counts.all(|other| Some(other) == first) {
+        Certainty::Certain
+    } else {
+        Certainty::Possible
+    }
 }
 
 fn action(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Action {
@@ -607,6 +631,9 @@ fn merged_rows(parts: &[Part<'_>]) -> Vec<EvictionRow> {
             let mut row = row.clone();
             for part in &parts[..parts.len() - 1] {
                 let Some(other) = part.rows.get(index) else { continue };
+                if other.action != row.action {
+                    row.certainty = Certainty::Possible;
+                }
                 if other.replacement.outcome != row.replacement.outcome {
                     row.replacement = Replacement {
                         outcome: ReplacementOutcome::Unknown,

@@ -226,8 +226,10 @@ pub struct EvictionRow {
     pub node: String,
     /// Its controller.
     pub owner: Option<OwnerInfo>,
-    /// What the drain does with it.
+    /// What the drain does with it, in the worst case. Which of a workload's identical pods it is, is not told.
     pub action: Action,
+    /// Whether as many of its workload's pods end so on every path.
+    pub certainty: Certainty,
     /// Names of the budgets over it.
     pub budgets: Vec<String>,
     /// In which round of its node it goes, from 1; `null` where nothing is sent.

@@ -250,6 +250,9 @@ pub struct Budget<'a> {
     pub first: Allowance,
     /// Why the status cannot be computed again here.
     pub fixed: Option<NotRead>,
+    /// Whether the status may lag for good: a change of a pod that more than one budget selects brings only one of them
+    /// up to date, whichever (`pkg/controller/disruption/disruption.go`, `getPdbForPod`).
+    pub neglected: bool,
 }
 
 /// Something that answers, backed by pods.
@@ -937,6 +940,15 @@ impl<'a> Cast<'a> {
             .collect()
     }
 
+    fn under_another(&self, budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+        let budgets = self.snapshot.budgets.in_namespace(&budget.metadata.namespace);
+        budgets.is_ok_and(|budgets| {
+            budgets
+                .iter()
+                .any(|other| other.metadata.name != budget.metadata.name && eviction::selects(other, pod))
+        })
+    }
+
     fn add_budget(&mut self, budget: &'a PodDisruptionBudget) {
         let candidates = self.under(&|pod| eviction::selects(budget, pod));
         if candidates.is_empty() {
@@ -970,10 +982,12 @@ impl<'a> Cast<'a> {
                 overfull: status.disrupted_pods.len() > eviction::MAX_DISRUPTED_PODS,
             },
             fixed: None,
+            neglected: false,
         };
         match self.snapshot.pods.in_namespace(&budget.metadata.namespace) {
             Ok(pods) => {
                 for pod in pods.iter().filter(|pod| eviction::selects(budget, pod)) {
+                    entry.neglected |= status.observed_generation > 0 && self.under_another(budget, pod);
                     let candidate = self
                         .candidate_of(pod)
                         .is_some_and(|candidate| self.removed(&self.candidates[candidate]));
@@ -1025,6 +1039,7 @@ impl<'a> Cast<'a> {
                 sets: self.sets.iter().map(|set| Some(set.workload) == workload).collect(),
                 first: Allowance::default(),
                 fixed: None,
+                neglected: false,
             });
         }
     }

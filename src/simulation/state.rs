@@ -281,6 +281,13 @@ impl<'a> State<'a> {
         self.allowances = (0..cast.budgets.len()).map(|index| self.allowance(cast, index)).collect();
     }
 
+    /// Whether a pod that is under this budget alone has been evicted.
+    fn moved(&self, cast: &Cast<'a>, budget: usize) -> bool {
+        cast.budgets[budget].candidates.iter().any(|candidate| {
+            cast.candidates[*candidate].budgets.len() == 1 && matches!(self.old[*candidate], Old::Terminating(_) | Old::Gone(_))
+        })
+    }
+
     fn allowance(&self, cast: &Cast<'a>, index: usize) -> Allowance {
         let budget = &cast.budgets[index];
         if budget.unread {
@@ -320,6 +327,10 @@ impl<'a> State<'a> {
                 allowed: allowed.clamp(0, budget.first.allowed.max(0)),
                 ..budget.first
             };
+        }
+        // Nobody looks at it again before a pod changes that is under it alone.
+        if budget.neglected && !budget.first.stale && !self.moved(cast, index) {
+            return budget.first;
         }
         let mut pods = budget.others.clone();
         for candidate in &budget.candidates {
@@ -482,6 +493,10 @@ impl<'a> State<'a> {
         };
         let below = |name: &str| stateful_set::ordinal(name).is_some_and(|ordinal| ordinal < own);
         let staying = workload.staying.iter().all(|pod| !below(&pod.metadata.name) || pod.ready());
+        let waiting = self.new.iter().filter(|new| new.set == set).all(|new| {
+            new.waiting
+                .is_none_or(|index| !below(&cast.waiting[index].pod.metadata.name) || self.ready(cast, new))
+        });
         let others = (0..self.old.len())
             .filter(|index| *index != candidate && cast.candidates[*index].set == Some(set))
             .all(|index| {
@@ -492,7 +507,7 @@ impl<'a> State<'a> {
                         _ => self.new.iter().any(|new| new.replaces == Some(index) && self.ready(cast, new)),
                     }
             });
-        staying && others
+        staying && waiting && others
     }
 
     /// A replacement as the filters see it once it is placed.

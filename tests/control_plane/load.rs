@@ -111,8 +111,17 @@ pub fn run_steps<'a>(state: &'a State, api: &Api, cluster: &Cluster, kubelets: &
             objects.iter().for_each(|object| create(api, object));
         }
     }
+    let silent = |pod: &Value| {
+        state
+            .nodes
+            .iter()
+            .any(|node| node.not_ready && node.name == text(pod, "/spec/nodeName"))
+    };
     if !before.is_empty() || state.nodes.iter().any(|node| node.not_ready) {
-        quiet::settle(api, Duration::from_secs(3), DEADLINE, || true);
+        // The node controller looks every 5 s for nodes whose pods are not Ready any more.
+        quiet::settle(api, Duration::from_secs(8), DEADLINE, || {
+            !api.list("/api/v1/pods").iter().any(|pod| silent(pod) && condition(pod, "Ready"))
+        });
     }
     drain
 }

@@ -12,11 +12,13 @@ mod network;
 mod observed;
 mod preflight;
 mod quiet;
+mod random;
 mod reality;
 mod record;
 mod selftest;
 mod sockets;
 mod state;
+mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +29,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const PLAY: &str = "CONTROL_PLANE_STATE";
 /// Names the folder of the components for that process.
 const COMPONENTS: &str = "CONTROL_PLANE_COMPONENTS";
+/// Names the file for what that process found out; absent where only its word counts.
+const RESULT: &str = "CONTROL_PLANE_RESULT";
 
 fn main() {
     if let (Some(file), Some(components)) = (std::env::var_os(PLAY), std::env::var_os(COMPONENTS)) {
@@ -45,12 +49,22 @@ fn main() {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Trial::test(name, move || trial(&file))
     });
-    let trials = selftest::trials().into_iter().chain(states).collect();
-    libtest_mimic::run(&arguments, trials).exit();
+    let rows = table::Rows::default();
+    let random = random::seeds().into_iter().map(|seed| {
+        let rows = rows.clone();
+        Trial::test(format!("random-{seed}"), move || random_trial(seed, &rows))
+    });
+    let trials = selftest::trials().into_iter().chain(states).chain(random).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    rows.print();
+    conclusion.exit();
 }
 
 fn state_files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/states");
+    let folder = std::env::var_os("STATES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/states"),
+        PathBuf::from,
+    );
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)
         .expect("the folder of states")
         .map(|entry| entry.expect("an entry").path())
@@ -68,6 +82,23 @@ fn trial(file: &Path) -> Result<(), Failed> {
         println!("{output}");
     }
     if passed { Ok(()) } else { Err(Failed::from(output)) }
+}
+
+/// Plays the state of a seed; its file and what came of it stay in `target/random/` unless prediction and reality agree.
+fn random_trial(seed: u64, rows: &table::Rows) -> Result<(), Failed> {
+    let components = components::built()?;
+    let file = random::write(seed);
+    let result = file.with_extension("json");
+    let _ = fs::remove_file(&result);
+    let (passed, output) = network::run_isolated(&[(PLAY, &file), (COMPONENTS, &components), (RESULT, &result)])?;
+    rows.add(seed, &result);
+    if passed {
+        let _ = fs::remove_file(file);
+        let _ = fs::remove_file(result);
+        return Ok(());
+    }
+    fs::write(file.with_extension("log"), &output).map_err(|error| error.to_string())?;
+    Err(Failed::from(output))
 }
 
 /// Whether the preflight is left out and only what really happens is printed and checked.
@@ -90,17 +121,21 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let drain = load::run_steps(&state, &api, &cluster, &kubelets);
     say("steps before the drain done");
 
+    let dry_run = std::env::var_os(RESULT).map(|_| reality::dry_run(&cluster, drain));
     let captured = record::capture(&cluster);
     let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
     let reality = reality::observe(&cluster, &api, &state, drain);
     say("drained and settled");
     println!("{}", serde_json::to_string_pretty(&reality).expect("reality as JSON"));
 
-    let mut problems = compare::happened(&state.expect, &reality);
+    let stated = Some(&state.expect).filter(|expect| !expect.verdict.is_empty());
+    let mut problems = stated.map_or_else(Vec::new, |expect| compare::happened(expect, &reality));
     if let Some(predicted) = &predicted {
         match predicted {
             Ok(document) => {
-                problems.extend(compare::expected(&state.expect, document));
+                if let Some(expect) = stated {
+                    problems.extend(compare::expected(expect, document));
+                }
                 problems.extend(compare::compare(document, &reality));
                 if !problems.is_empty() {
                     println!("{}", serde_json::to_string_pretty(document).expect("a document"));
@@ -108,6 +143,11 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
             }
             Err(problem) => problems.push(problem.clone()),
         }
+    }
+    if let Some(result) = std::env::var_os(RESULT) {
+        let document = predicted.as_ref().and_then(|predicted| predicted.as_ref().ok());
+        let found = table::Found::new(document, &reality, &problems, dry_run.unwrap_or_default());
+        fs::write(result, serde_json::to_string_pretty(&found).expect("JSON")).expect("the result");
     }
     if std::env::var_os("RECORD").is_some() {
         record::write(file, &captured, &reality);

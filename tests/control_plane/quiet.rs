@@ -76,11 +76,12 @@ fn wanted(owner: &Value) -> u64 {
     if owner["kind"] != "Job" {
         return number("/spec/replicas").unwrap_or(1);
     }
-    let finished = owner["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .any(|condition| ["Complete", "Failed"].iter().any(|kind| condition["type"] == *kind) && condition["status"] == "True");
+    let finished = owner["status"]["conditions"].as_array().into_iter().flatten().any(|condition| {
+        ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"]
+            .iter()
+            .any(|kind| condition["type"] == *kind)
+            && condition["status"] == "True"
+    });
     let left = number("/spec/completions")
         .unwrap_or(1)
         .saturating_sub(number("/status/succeeded").unwrap_or(0));

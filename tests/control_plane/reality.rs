@@ -75,6 +75,15 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
     }
 }
 
+/// Whether `kubectl drain --dry-run=server` finds nothing wrong within 8 s; it repeats what is refused, like the real one.
+pub fn dry_run(cluster: &Cluster, drain: &Drain) -> bool {
+    let arguments = ["drain"]
+        .into_iter()
+        .chain(drain.nodes.iter().chain(&drain.flags).map(String::as_str));
+    let arguments: Vec<String> = arguments.chain(["--dry-run=server", "--timeout=8s"]).map(str::to_owned).collect();
+    cluster.run_kubectl(&arguments).status.success()
+}
+
 /// Whether kubectl came to an end by itself, and what it printed.
 fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
     let log = cluster.file("drain.log");

@@ -38,6 +38,8 @@ pub struct State {
     /// What must stay served is asked all the time.
     #[serde(default)]
     pub probe: Vec<Probe>,
+    /// Absent in random states, which are held against the document alone.
+    #[serde(default)]
     pub expect: Expect,
     #[serde(skip)]
     pub objects: Vec<Value>,
@@ -104,8 +106,8 @@ pub enum Probe {
     Apiservice(String),
 }
 
-/// What must be predicted, and what must happen.
-#[derive(Deserialize)]
+/// What must be predicted, and what must happen; nothing where no verdict is stated.
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expect {
     pub verdict: String,

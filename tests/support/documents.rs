@@ -44,6 +44,7 @@ pub fn evicted(namespace: &str, owner: &str, suffix: &str, budget: &str, nodes: 
             name: owner.into(),
         }),
         action: Action::Evict,
+        certainty: Certainty::Certain,
         budgets: strings(if budget.is_empty() { &[] } else { std::slice::from_ref(&budget) }),
         round: Some(1),
         replacement: Replacement {
@@ -90,6 +91,7 @@ fn kept(namespace: &str, kind: &str, owner: &str, pod: &str) -> EvictionRow {
             name: owner.into(),
         }),
         action: Action::Keep,
+        certainty: Certainty::Certain,
         budgets: Vec::new(),
         round: None,
         replacement: Replacement {
