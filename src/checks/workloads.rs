@@ -138,6 +138,7 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
             let set = &trace.cast.sets[*set];
             matches!(set.owner, Owner::Job(_) | Owner::Gone(_) | Owner::DaemonSet(_))
                 || matches!(set.owner, Owner::Custom(_)) && set.unknown
+                || set.owner.ending()
         });
         if skipped || !entry.counted {
             continue;
@@ -241,18 +242,7 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
     }
     let returns = any_new(trace, index, |end, _, new| trace.returns(new) && end.ready(&trace.cast, new));
     if returns != Paths::None {
-        list.push(Applies {
-            code: Code::ReplacementReturns,
-            paths: returns,
-            own: Severity::AtRisk,
-            message: format!("the replacement of {key} tolerates the cordon and may land on the drained node again"),
-            evidence: vec!["it tolerates node.kubernetes.io/unschedulable:NoSchedule".to_owned()],
-            remedy: Remedy {
-                text: "narrow its tolerations to the taints that it must tolerate".to_owned(),
-                command: None,
-                values_key: tolerations_key(context, entry),
-            },
-        });
+        list.push(returning(context, index, entry, returns));
     }
     let gated = any_new(trace, index, |_, _, new| new.progress == Progress::Gated);
     if gated != Paths::None {
@@ -327,6 +317,44 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         });
     }
     list
+}
+
+/// A replacement on a drained node: bound there by its template, or by the scheduler as it tolerates the cordon.
+fn returning(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: Paths) -> Applies {
+    let key = &entry.key;
+    let pinned = context
+        .trace
+        .cast
+        .sets
+        .iter()
+        .filter(|set| set.workload == index)
+        .find_map(|set| set.pinned);
+    let (message, evidence, text, values_key) = match pinned {
+        Some(node) => (
+            format!("the replacement of {key} goes straight back to the drained node"),
+            format!("its template names node {node}, which passes by the scheduler and the cordon"),
+            "take nodeName out of its template, and let the scheduler choose",
+            None,
+        ),
+        None => (
+            format!("the replacement of {key} tolerates the cordon and may land on the drained node again"),
+            "it tolerates node.kubernetes.io/unschedulable:NoSchedule".to_owned(),
+            "narrow its tolerations to the taints that it must tolerate",
+            tolerations_key(context, entry),
+        ),
+    };
+    Applies {
+        code: Code::ReplacementReturns,
+        paths,
+        own: Severity::AtRisk,
+        message,
+        evidence: vec![evidence],
+        remedy: Remedy {
+            text: text.to_owned(),
+            command: None,
+            values_key,
+        },
+    }
 }
 
 fn tolerations_key(context: &Context<'_>, entry: &Workload<'_>) -> Option<String> {
@@ -467,6 +495,7 @@ pub fn not_created_reasons(trace: &Trace<'_>, workload: usize) -> Vec<String> {
             }
             why.extend(set.creation_refused.clone());
             why.extend(set.creation_gap.clone());
+            why.extend(end.over_quota(&trace.cast, new.set));
             why.extend(
                 set.create_hooks
                     .iter()

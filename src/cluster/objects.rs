@@ -783,9 +783,17 @@ slim! {
         /// `Ignore`, `Count`, `FailIndex` or `FailJob`.
         action: String,
         /// Matches by exit code.
-        on_exit_codes: Option<Present>,
+        on_exit_codes: Option<OnExitCodes>,
         /// Matches by conditions of the pod, any of them.
         on_pod_conditions: Vec<PodConditionPattern>,
+    }
+
+    /// Exit codes that a rule looks for.
+    struct OnExitCodes {
+        /// `In` or `NotIn`.
+        operator: SelectorOperator,
+        /// Codes.
+        values: Vec<i64>,
     }
 
     /// A condition of a pod that a rule looks for.

@@ -15,6 +15,9 @@ mod resources;
 mod runtime_class;
 mod service_account;
 
+pub use self::policies::has_policies;
+pub use self::service_account::named_account;
+
 use crate::cluster::objects::{PodSpec, StringMap};
 use crate::cluster::snapshot::{NotRead, Snapshot, Source};
 
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(count(policy, ""), 0);
         let narrow = "validationActions: [Deny], matchResources: {objectSelector: {matchLabels: {app: other}}}";
         assert_eq!(count(policy, &binding.replace("validationActions: [Deny]", narrow)), 0);
-        let mut old = without(&[Kind::ValidatingAdmissionPolicy], "");
+        let mut old = without(&[Kind::ValidatingAdmissionPolicy, Kind::ValidatingAdmissionPolicyBinding], "");
         assert_eq!(against(&old, ""), ["validatingadmissionpolicies"]);
         old.server_version = Some(crate::cluster::snapshot::ServerVersion {
             git_version: "v1.29.4".to_owned(),

@@ -9,10 +9,15 @@ use crate::kubernetes::admission::{self, Called, Operation, Request};
 /// The first version whose API server has them without being told to.
 const SINCE_MINOR: u32 = 30;
 
+/// Whether the API server may have policies.
+pub fn has_policies(snapshot: &Snapshot) -> bool {
+    let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
+    minor.is_none_or(|minor| minor >= SINCE_MINOR)
+}
+
 /// What may stand against a pod with these labels.
 pub(super) fn obstacles(snapshot: &Snapshot, namespace: &str, labels: &StringMap) -> Vec<Obstacle> {
-    let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
-    if minor.is_some_and(|minor| minor < SINCE_MINOR) {
+    if !has_policies(snapshot) {
         return Vec::new();
     }
     let what = |name: &str| format!("whether {name} admits new pods of namespace {namespace}");

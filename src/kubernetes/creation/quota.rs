@@ -134,6 +134,11 @@ impl<'a> Quota<'a> {
         &self.quota.metadata.name
     }
 
+    /// Its namespace.
+    pub fn namespace(&self) -> &'a str {
+        &self.quota.metadata.namespace
+    }
+
     /// Whether a pod is in all its scopes; `None` where that cannot be told.
     pub fn counts(&self, spec: &PodSpec) -> Option<bool> {
         let spec_scopes = self.quota.spec.scopes.iter().map(|name| ScopeRequirement {

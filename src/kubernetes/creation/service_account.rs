@@ -4,15 +4,17 @@ use super::Obstacle;
 use crate::cluster::objects::PodSpec;
 use crate::cluster::snapshot::{Snapshot, Source};
 
-/// What stands against the pod. `default` is made again as soon as it is gone, and so never missing.
+/// Whether an account can be missing: `default` is made again as soon as it is gone.
+pub fn named_account(name: &str) -> bool {
+    !name.is_empty() && name != "default"
+}
+
+/// What stands against the pod.
 ///
 /// Every namespace has service accounts, so files that hold none of a namespace are written by hand and do not tell:
 /// to refuse every pod for what such a file leaves out would help nobody.
 pub(super) fn obstacle(snapshot: &Snapshot, namespace: &str, spec: &PodSpec) -> Option<Obstacle> {
-    let name = spec
-        .service_account_name
-        .as_deref()
-        .filter(|name| !name.is_empty() && *name != "default")?;
+    let name = spec.service_account_name.as_deref().filter(|name| named_account(name))?;
     let accounts = &snapshot.service_accounts;
     match accounts.get(namespace, name) {
         Ok(Some(_)) => None,

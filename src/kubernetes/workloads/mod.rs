@@ -141,12 +141,23 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// Whether it is being deleted, and so makes no pods any more.
+    pub fn ending(&self) -> bool {
+        match self {
+            Self::ReplicaSet { set, .. } => set.metadata.terminating(),
+            Self::StatefulSet(set) => set.metadata.terminating(),
+            Self::Job(job) => job.metadata.terminating(),
+            Self::DaemonSet(set) => set.metadata.terminating(),
+            Self::Bare | Self::Custom(_) | Self::Gone(_) | Self::Unknown(..) => false,
+        }
+    }
+
     /// How many pods it wants at a time.
     pub fn wanted(&self) -> Option<i64> {
         match self {
             Self::ReplicaSet { set, .. } => Some(replica_set::wanted(set)),
             Self::StatefulSet(set) => Some(stateful_set::wanted(set)),
-            Self::Job(job) => Some(job::wanted(job)),
+            Self::Job(job) => job::wanted(job),
             _ => None,
         }
     }
