@@ -125,10 +125,16 @@ impl Props {
                     props.templates.insert(key, (set.spec.template.metadata.labels.clone(), spec));
                 }
                 _ => {
-                    if let (Some(template), Some(reference)) = (owner.template(), pod.metadata.controller()) {
-                        let key = (reference.kind.clone(), namespace.to_owned(), reference.name.clone());
-                        props.admitted.entry(key).or_insert_with(|| admitted(&template.spec));
-                    }
+                    let Some(reference) = pod.metadata.controller() else { continue };
+                    let key = (reference.kind.clone(), namespace.to_owned(), reference.name.clone());
+                    props.admitted.entry(key).or_insert_with(|| match owner.template() {
+                        Some(template) => admitted(&template.spec),
+                        // A pod stands in for the template of an owner that is not known, but for where it is.
+                        None => PodSpec {
+                            node_name: None,
+                            ..pod.spec.clone()
+                        },
+                    });
                 }
             }
         }
@@ -564,7 +570,7 @@ impl<'a> Cast<'a> {
             (None, None) if matches!(owner, Owner::Custom(_) | Owner::Unknown(..)) => Some(Incoming {
                 namespace,
                 labels: &pod.metadata.labels,
-                spec: &pod.spec,
+                spec: admitted.unwrap_or(&pod.spec),
             }),
             (None, None) => None,
         };
