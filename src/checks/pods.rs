@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::objects::Job;
 use crate::kubernetes::drain::{Filtered, Kept};
 use crate::kubernetes::workloads::Owner;
+use crate::kubernetes::workloads::job::{self, Judgement};
 use crate::report::document::DrainOutcome;
 use crate::report::finding::{Certainty, Finding, ObjectRef, Remedy, Severity};
 use crate::simulation::cast::{Candidate, Hold};
 use crate::simulation::state::{Old, State};
+use crate::simulation::trace::Paths;
 
 use super::codes::Code;
 use super::{Context, finding, graded, listed, object};
@@ -244,11 +247,16 @@ pub fn unmanaged(context: &Context<'_>) -> Vec<Finding> {
                 format!("{name}'s {} is gone: nothing recreates it", owner.kind),
                 format!("{} {} does not exist", owner.kind, owner.name),
             ),
-            owner if owner.terminating() => (
-                Code::OrphanedPod,
-                format!("{name}'s controller is being deleted: nothing recreates it"),
-                "a controller with a deletionTimestamp makes no pods".to_owned(),
-            ),
+            owner if owner.terminating() => {
+                let Some(owner) = candidate.pod.metadata.controller() else {
+                    continue;
+                };
+                (
+                    Code::OrphanedPod,
+                    format!("{name}'s {} is being deleted: nothing recreates it", owner.kind),
+                    format!("{} {} has a deletion timestamp", owner.kind, owner.name),
+                )
+            }
             _ => continue,
         };
         let mut item = finding(code, severity, certainty, pod_ref(candidate), message);
@@ -395,35 +403,63 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
                     .count(),
             )
         };
-        let fails = trace.paths(|end| entry.failures_left.is_some_and(|left| lost(end) > left));
-        let (severity, certainty) = graded(fails, Severity::AtRisk, Severity::Info).unwrap_or((Severity::Info, Certainty::Certain));
-        let failing = severity == Severity::AtRisk;
+        let (likely, worst) = job::judgements(job, !trace.cast.flags.disable_eviction);
+        let failing = |judgement| {
+            trace.paths(|end| {
+                let gone = |index: &&usize| matches!(end.old[**index], Old::Gone(_) | Old::Terminating(_));
+                job::fails(job, judgement, lost(end))
+                    || pods
+                        .iter()
+                        .filter(gone)
+                        .any(|index| job::gives_up_index(job, trace.cast.candidates[*index].pod, judgement))
+            })
+        };
+        let fails = match (failing(likely), failing(worst)) {
+            (Paths::None, Paths::All) => Paths::Some,
+            (Paths::None, worst) => worst,
+            (likely, _) => likely,
+        };
+        let fails = if entry.when.is_some() { fails } else { Paths::None };
+        let (severity, certainty) = graded(fails, Severity::AtRisk, Severity::AtRisk).unwrap_or((Severity::Info, Certainty::Certain));
+        let name = &job.metadata.name;
+        let (message, consequence) = match (fails, &entry.why_none) {
+            (Paths::None, Some(why)) => (
+                format!("Job {name} loses {} and makes no other: {why}", listed(&names)),
+                "what this pod was doing is not done again".to_owned(),
+            ),
+            (Paths::None, None) if likely == Judgement::Ignored => (
+                format!(
+                    "Job {name} starts over: {} is evicted, which does not count as a failure",
+                    listed(&names)
+                ),
+                "the work of this pod is done again from its start, or its last checkpoint".to_owned(),
+            ),
+            (Paths::None, None) => (
+                format!("Job {name} starts over: {} is evicted", listed(&names)),
+                "the work of this pod is done again from its start, or its last checkpoint".to_owned(),
+            ),
+            (Paths::All, _) => (
+                format!("Job {name} fails: {} is evicted, and no more failures are allowed", listed(&names)),
+                "an evicted pod counts as failed: the Job ends as Failed".to_owned(),
+            ),
+            (Paths::Some, _) => (
+                format!(
+                    "Job {name} may fail: {} is evicted, and no more failures are allowed",
+                    listed(&names)
+                ),
+                "an evicted pod may count as failed, and then the Job ends as Failed".to_owned(),
+            ),
+        };
         let mut item = finding(
             Code::JobInterrupted,
             severity,
             certainty,
-            object("Job", &job.metadata.namespace, &job.metadata.name),
-            if failing {
-                format!(
-                    "Job {} fails: {} is evicted, and no more failures are allowed",
-                    job.metadata.name,
-                    listed(&names)
-                )
-            } else {
-                format!("Job {} starts over: {} is evicted", job.metadata.name, listed(&names))
-            },
+            object("Job", &job.metadata.namespace, name),
+            message,
         );
         item.node = Some(node.to_owned());
-        item.evidence = vec![format!(
-            "backoffLimit {}, failed so far {}",
-            job.spec.backoff_limit.unwrap_or(6),
-            job.status.failed
-        )];
-        item.consequence = if failing {
-            "an evicted pod counts as failed: the Job ends as Failed".to_owned()
-        } else {
-            "the work of this pod is done again from its start, or its last checkpoint".to_owned()
-        };
+        item.evidence = vec![evidence(job)];
+        item.consequence = consequence;
         item.remedy = Remedy {
             text: "wait for it, or accept this".to_owned(),
             command: Some(context.kubectl.line([
@@ -485,4 +521,20 @@ pub fn late(context: &Context<'_>) -> Vec<Finding> {
         found.push(item);
     }
     found
+}
+
+/// What decides over the failures of a Job.
+fn evidence(job: &Job) -> String {
+    let spec = &job.spec;
+    let mut parts = Vec::new();
+    match (spec.backoff_limit_per_index, spec.backoff_limit) {
+        (Some(limit), None) => parts.push(format!("backoffLimitPerIndex {limit}")),
+        (Some(per_index), Some(limit)) => parts.push(format!("backoffLimitPerIndex {per_index}, backoffLimit {limit}")),
+        (None, limit) => parts.push(format!("backoffLimit {}", limit.unwrap_or(6))),
+    }
+    if spec.pod_failure_policy.is_some() {
+        parts.push("a podFailurePolicy".to_owned());
+    }
+    parts.push(format!("failed so far {}", job.status.failed));
+    parts.join(", ")
 }

@@ -138,6 +138,7 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
             let set = &trace.cast.sets[*set];
             matches!(set.owner, Owner::Job(_) | Owner::Gone(_) | Owner::DaemonSet(_))
                 || matches!(set.owner, Owner::Custom(_)) && set.unknown
+                || set.owner.terminating()
         });
         if skipped || !entry.counted {
             continue;
@@ -511,6 +512,7 @@ pub fn not_created_reasons(trace: &Trace<'_>, workload: usize) -> Vec<String> {
             }
             why.extend(set.creation_refused.clone());
             why.extend(set.creation_gap.clone());
+            why.extend(end.over_quota(&trace.cast, new.set));
             why.extend(
                 set.create_hooks
                     .iter()

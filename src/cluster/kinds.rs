@@ -162,6 +162,16 @@ kinds! {
     ResourceQuota => quotas: ResourceQuota, ("", "v1", "resourcequotas", "ResourceQuota", true);
     /// Limit ranges.
     LimitRange => limit_ranges: LimitRange, ("", "v1", "limitranges", "LimitRange", true);
+    /// Service accounts.
+    ServiceAccount => service_accounts: ServiceAccount, ("", "v1", "serviceaccounts", "ServiceAccount", true);
+    /// Priority classes.
+    PriorityClass => priority_classes: PriorityClass, ("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false);
+    /// Runtime classes.
+    RuntimeClass => runtime_classes: RuntimeClass, ("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", false);
+    /// Validating admission policies.
+    ValidatingAdmissionPolicy => admission_policies: ValidatingAdmissionPolicy, ("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", false);
+    /// Bindings of validating admission policies.
+    ValidatingAdmissionPolicyBinding => admission_policy_bindings: ValidatingAdmissionPolicyBinding, ("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false);
 }
 
 impl fmt::Display for Kind {

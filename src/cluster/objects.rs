@@ -294,6 +294,8 @@ slim! {
         runtime_class_name: Option<String>,
         /// Seconds it may take to end; absent means 30.
         termination_grace_period_seconds: Option<i64>,
+        /// Seconds it may run; quotas call a pod with such a bound `Terminating`.
+        active_deadline_seconds: Option<i64>,
         /// `Always` (also when absent), `OnFailure` or `Never`.
         restart_policy: Option<String>,
     }
@@ -684,6 +686,8 @@ slim! {
         metadata: Meta,
         /// What is wanted.
         spec: StatefulSetSpec,
+        /// What is there.
+        status: StatefulSetStatus,
     }
 
     /// What is wanted of a StatefulSet.
@@ -696,6 +700,22 @@ slim! {
         pod_management_policy: String,
         /// Claims made for each pod.
         volume_claim_templates: Vec<VolumeClaimTemplate>,
+        /// Which ordinals there are.
+        ordinals: StatefulSetOrdinals,
+    }
+
+    /// Which ordinals a StatefulSet's pods have.
+    struct StatefulSetOrdinals {
+        /// The lowest.
+        start: i64,
+    }
+
+    /// What is there of a StatefulSet.
+    struct StatefulSetStatus {
+        /// Revision of the pods that a rollout has not reached.
+        current_revision: String,
+        /// Revision of the template.
+        update_revision: String,
     }
 
     /// A claim that a StatefulSet makes for each of its pods.
@@ -739,15 +759,56 @@ slim! {
         /// `TerminatingOrFailed` (also when absent) or `Failed`.
         pod_replacement_policy: Option<String>,
         /// Rules on what a failed pod means.
-        pod_failure_policy: Option<Present>,
+        pod_failure_policy: Option<PodFailurePolicy>,
+        /// Pods that must succeed; absent means that one success ends the Job.
+        completions: Option<i64>,
+        /// Indexes that may fail, where failures are counted per index; absent means any number.
+        max_failed_indexes: Option<i64>,
+        /// Who runs the Job; absent means the Job controller.
+        managed_by: Option<String>,
         /// A suspended Job creates nothing.
         suspend: bool,
         /// Template.
         template: PodTemplate,
     }
 
+    /// Rules on what a failed pod means for its Job.
+    struct PodFailurePolicy {
+        /// The first that matches decides.
+        rules: Vec<PodFailurePolicyRule>,
+    }
+
+    /// One rule on what a failed pod means.
+    struct PodFailurePolicyRule {
+        /// `Ignore`, `Count`, `FailIndex` or `FailJob`.
+        action: String,
+        /// Matches by exit code.
+        on_exit_codes: Option<OnExitCodes>,
+        /// Matches by conditions of the pod, any of them.
+        on_pod_conditions: Vec<PodConditionPattern>,
+    }
+
+    /// Exit codes that a rule looks for.
+    struct OnExitCodes {
+        /// `In` or `NotIn`.
+        operator: SelectorOperator,
+        /// Codes.
+        values: Vec<i64>,
+    }
+
+    /// A condition of a pod that a rule looks for.
+    struct PodConditionPattern {
+        /// Type, such as `DisruptionTarget`.
+        #[serde(rename = "type")]
+        kind: String,
+        /// Status; empty means `True`.
+        status: String,
+    }
+
     /// What is there of a Job.
     struct JobStatus {
+        /// Pods that succeeded, or indexes that did.
+        succeeded: i64,
         /// Failed pods so far.
         failed: i64,
         /// Conditions, `Complete` and `Failed` among them.
@@ -1102,12 +1163,161 @@ slim! {
     struct ResourceQuota {
         /// Metadata.
         metadata: Meta,
+        /// What is allowed.
+        spec: ResourceQuotaSpec,
+        /// What is used.
+        status: ResourceQuotaStatus,
+    }
+
+    /// What a quota allows.
+    struct ResourceQuotaSpec {
+        /// Upper bounds by resource, such as `pods` or `requests.cpu`.
+        hard: ResourceList,
+        /// Scopes that an object must all be in.
+        scopes: Vec<String>,
+        /// More scopes that it must be in.
+        scope_selector: ScopeSelector,
+    }
+
+    /// Scopes of a quota that compare values.
+    struct ScopeSelector {
+        /// Requirements that must all hold.
+        match_expressions: Vec<ScopeRequirement>,
+    }
+
+    /// One scope of a quota.
+    struct ScopeRequirement {
+        /// Scope, such as `PriorityClass`.
+        scope_name: String,
+        /// How to compare.
+        operator: SelectorOperator,
+        /// Values to compare with.
+        values: Vec<String>,
+    }
+
+    /// What is used of a quota.
+    struct ResourceQuotaStatus {
+        /// Bounds that are enforced.
+        hard: ResourceList,
+        /// What is used.
+        used: ResourceList,
     }
 
     /// A limit range.
     struct LimitRange {
         /// Metadata.
         metadata: Meta,
+        /// Limits.
+        spec: LimitRangeSpec,
+    }
+
+    /// Limits of a limit range.
+    struct LimitRangeSpec {
+        /// One for each type.
+        limits: Vec<LimitRangeItem>,
+    }
+
+    /// Limits for one type of object.
+    struct LimitRangeItem {
+        /// `Container`, `Pod` or `PersistentVolumeClaim`.
+        #[serde(rename = "type")]
+        kind: String,
+        /// Upper bounds.
+        max: ResourceList,
+        /// Lower bounds.
+        min: ResourceList,
+        /// Limits of a container that states none.
+        default: ResourceList,
+        /// Requests of a container that states none.
+        default_request: ResourceList,
+        /// How far a limit may be above the request.
+        max_limit_request_ratio: ResourceList,
+    }
+
+    /// A service account.
+    struct ServiceAccount {
+        /// Metadata.
+        metadata: Meta,
+    }
+
+    /// A priority class.
+    struct PriorityClass {
+        /// Metadata.
+        metadata: Meta,
+        /// Priority of its pods.
+        value: i64,
+        /// `PreemptLowerPriority` (also when absent) or `Never`.
+        preemption_policy: Option<String>,
+    }
+
+    /// A runtime class.
+    struct RuntimeClass {
+        /// Metadata.
+        metadata: Meta,
+        /// What running a pod costs.
+        overhead: RuntimeOverhead,
+        /// Nodes that support it.
+        scheduling: RuntimeScheduling,
+    }
+
+    /// What running a pod costs.
+    struct RuntimeOverhead {
+        /// Added to the requests of each pod.
+        pod_fixed: ResourceList,
+    }
+
+    /// Nodes that support a runtime class.
+    struct RuntimeScheduling {
+        /// Merged into the pod's node selector.
+        node_selector: StringMap,
+        /// Added to the pod's tolerations.
+        tolerations: Vec<Toleration>,
+    }
+
+    /// A policy in CEL on what may be written.
+    struct ValidatingAdmissionPolicy {
+        /// Metadata.
+        metadata: Meta,
+        /// What it is about.
+        spec: ValidatingAdmissionPolicySpec,
+    }
+
+    /// What a policy is about.
+    struct ValidatingAdmissionPolicySpec {
+        /// Requests that it is evaluated for.
+        match_constraints: MatchResources,
+    }
+
+    /// Requests that a policy or its binding is about.
+    struct MatchResources {
+        /// What it is evaluated for.
+        resource_rules: Vec<WebhookRule>,
+        /// What it is not evaluated for, though a rule names it.
+        exclude_resource_rules: Vec<WebhookRule>,
+        /// Namespaces.
+        namespace_selector: Option<LabelSelector>,
+        /// Objects.
+        object_selector: Option<LabelSelector>,
+        /// `Equivalent` (also when absent) or `Exact`.
+        match_policy: Option<String>,
+    }
+
+    /// Puts a policy into force.
+    struct ValidatingAdmissionPolicyBinding {
+        /// Metadata.
+        metadata: Meta,
+        /// What is put into force.
+        spec: ValidatingAdmissionPolicyBindingSpec,
+    }
+
+    /// What a binding puts into force.
+    struct ValidatingAdmissionPolicyBindingSpec {
+        /// Name of the policy.
+        policy_name: String,
+        /// `Deny`, `Warn`, `Audit`.
+        validation_actions: Vec<String>,
+        /// Narrows the policy's requests.
+        match_resources: Option<MatchResources>,
     }
 
     /// An autoscaler of a workload.

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::kinds::{Kind, Listings};
 use super::objects::{
     ApiService, CustomResourceDefinition, DaemonSet, Deployment, EndpointSlice, Job, Lease, LimitRange, Meta, Namespace, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ResourceQuota, Service, StatefulSet,
-    WebhookConfiguration,
+    PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass, ReplicaSet, ResourceQuota, RuntimeClass, Service,
+    ServiceAccount, StatefulSet, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, WebhookConfiguration,
 };
 
 /// An object that a listing holds.
@@ -42,10 +42,15 @@ objects!(
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PriorityClass,
     ReplicaSet,
     ResourceQuota,
+    RuntimeClass,
     Service,
+    ServiceAccount,
     StatefulSet,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
     WebhookConfiguration,
 );
 

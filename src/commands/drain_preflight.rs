@@ -14,7 +14,7 @@ use crate::cluster::live::Reader;
 use crate::cluster::snapshot::{Scope, Snapshot};
 use crate::gpustack::install::{self, Found, Install};
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
-use crate::kubernetes::selectors;
+use crate::kubernetes::{creation, selectors, workloads};
 use crate::report;
 use crate::report::finding::Verdict;
 use crate::report::shell::Kubectl;
@@ -300,12 +300,45 @@ async fn read_namespaced(
         &removed,
     )
     .await?;
+    read_for_creation(reader, snapshot, nodes, &removed).await?;
     parts(reader, snapshot, &[Kind::Service, Kind::EndpointSlice], &release).await?;
     // Where a replacement lands hangs on the pods of every node.
     reader.read(&[(Kind::Pod, Scope::Cluster)], snapshot).await?;
     if snapshot.pods.all().is_err() {
         parts(reader, snapshot, &[Kind::Pod], &release).await?;
     }
+    Ok(())
+}
+
+/// Reads what decides whether new pods are created, as far as the pods of the nodes name it.
+async fn read_for_creation(reader: &Reader, snapshot: &mut Snapshot, nodes: &[String], removed: &BTreeSet<String>) -> Result<(), Failure> {
+    let named = |name: &Option<String>| name.as_deref().is_some_and(|name| !name.is_empty());
+    let (mut accounts, mut priorities, mut runtimes) = (BTreeSet::new(), false, false);
+    let pods = nodes.iter().flat_map(|node| snapshot.pods.on_node(node).into_iter().flatten());
+    for pod in pods.filter(|pod| removed.contains(&pod.metadata.namespace)) {
+        // The template can name another account or class than the pod, as in a rollout.
+        let owner = workloads::owner(snapshot, pod);
+        for spec in std::iter::once(&pod.spec).chain(owner.template().map(|template| &template.spec)) {
+            if spec.service_account_name.as_deref().is_some_and(creation::named_account) {
+                accounts.insert(pod.metadata.namespace.clone());
+            }
+            priorities |= named(&spec.priority_class_name);
+            runtimes |= named(&spec.runtime_class_name);
+        }
+    }
+    parts(reader, snapshot, &[Kind::ServiceAccount], &accounts).await?;
+    let policies = creation::has_policies(snapshot);
+    let wanted: Vec<(Kind, Scope)> = [
+        (Kind::PriorityClass, priorities),
+        (Kind::RuntimeClass, runtimes),
+        (Kind::ValidatingAdmissionPolicy, policies),
+        (Kind::ValidatingAdmissionPolicyBinding, policies),
+    ]
+    .into_iter()
+    .filter(|(_, wanted)| *wanted)
+    .map(|(kind, _)| (kind, Scope::Cluster))
+    .collect();
+    reader.read(&wanted, snapshot).await?;
     Ok(())
 }
 

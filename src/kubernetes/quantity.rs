@@ -34,6 +34,30 @@ impl Quantity {
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0).clamp(-LARGEST, LARGEST))
     }
+
+    /// The difference, capped.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(Self(-other.0))
+    }
+
+    /// One unit.
+    pub const ONE: Self = Self(NANO);
+}
+
+impl std::fmt::Display for Quantity {
+    /// As people write it: whole units, in the largest power of 1024 that leaves a whole number, or thousandths.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 % NANO != 0 {
+            return write!(formatter, "{}m", self.milli());
+        }
+        let whole = self.0 / NANO;
+        let (power, suffix) = [(30, "Gi"), (20, "Mi"), (10, "Ki")]
+            .into_iter()
+            .find(|(power, _)| whole != 0 && whole % (1_i128 << power) == 0)
+            .unwrap_or((0, ""));
+        write!(formatter, "{}{suffix}", whole >> power)
+    }
 }
 
 /// Divides, rounding away from zero.
@@ -147,6 +171,24 @@ mod tests {
 
     fn nano(text: &str) -> i128 {
         text.parse::<Quantity>().unwrap().0
+    }
+
+    #[test]
+    fn shown_as_people_write_it() {
+        for (text, shown) in [
+            ("0", "0"),
+            ("3", "3"),
+            ("1500m", "1500m"),
+            ("0.5", "500m"),
+            ("1536Mi", "1536Mi"),
+            ("2048Mi", "2Gi"),
+            ("-1", "-1"),
+            ("1k", "1000"),
+        ] {
+            assert_eq!(text.parse::<Quantity>().unwrap().to_string(), shown);
+        }
+        let two = Quantity::ONE.plus(Quantity::ONE);
+        assert_eq!(two.minus(Quantity::ONE), Quantity::ONE);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::cluster::objects::{ApiService, CustomResourceDefinition, Pod, PodDisr
 use crate::cluster::snapshot::{NotRead, Snapshot};
 use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
 use crate::kubernetes::admission::{self, Called, Configured, Endpoint, Operation, Request};
+use crate::kubernetes::creation::quota::{self, Charge, Quota};
+use crate::kubernetes::creation::{self, Obstacle};
 use crate::kubernetes::disruption::{self, Counted, Status};
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::endpoints::{self, PodRoute, Route};
@@ -76,6 +78,8 @@ impl Gap {
 #[derive(Debug, Default)]
 pub struct Props {
     templates: BTreeMap<(String, String), (StringMap, PodSpec)>,
+    /// By kind, namespace and name of the owner: its template as the API server stores a pod of it.
+    admitted: BTreeMap<(String, String, String), PodSpec>,
     names: Vec<String>,
     /// Stands in for a budget that was not read.
     unread_budget: PodDisruptionBudget,
@@ -91,17 +95,34 @@ impl Props {
             .iter()
             .filter(|pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node)))
         {
-            let key = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
+            let namespace = pod.metadata.namespace.as_str();
+            let key = (namespace.to_owned(), pod.metadata.name.clone());
             props
                 .names
                 .push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
-            match workloads::owner(snapshot, pod) {
+            // What a default class gave the pod it gives its replacement.
+            let admitted = |spec: &PodSpec| {
+                let mut spec = spec.clone();
+                if spec.priority_class_name.is_none() {
+                    spec.priority_class_name = pod.spec.priority_class_name.clone();
+                    spec.priority = pod.spec.priority;
+                }
+                creation::admitted(snapshot, namespace, &spec)
+            };
+            let owner = workloads::owner(snapshot, pod);
+            match &owner {
                 // A pod of an owner that is not known stands in for its own replacement.
                 Owner::Custom(_) | Owner::Unknown(..) => {
-                    props.templates.insert(key, tenants::template(snapshot, pod));
+                    let (labels, spec) = tenants::template(snapshot, pod);
+                    props.templates.insert(key, (labels, admitted(&spec)));
+                }
+                Owner::StatefulSet(set) if stateful_set::by_older_template(set, pod) => {
+                    let mut spec = pod.spec.clone();
+                    spec.node_name = None;
+                    props.templates.insert(key, (pod.metadata.labels.clone(), spec));
                 }
                 Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
-                    let mut spec = set.spec.template.spec.clone();
+                    let mut spec = admitted(&set.spec.template.spec);
                     spec.volumes.extend(set.spec.volume_claim_templates.iter().map(|claim| Volume {
                         name: claim.metadata.name.clone(),
                         persistent_volume_claim: Some(crate::cluster::objects::ClaimSource {
@@ -111,7 +132,18 @@ impl Props {
                     }));
                     props.templates.insert(key, (set.spec.template.metadata.labels.clone(), spec));
                 }
-                _ => {}
+                _ => {
+                    let Some(reference) = pod.metadata.controller() else { continue };
+                    let key = (reference.kind.clone(), namespace.to_owned(), reference.name.clone());
+                    props.admitted.entry(key).or_insert_with(|| match owner.template() {
+                        Some(template) => admitted(&template.spec),
+                        // A pod stands in for the template of an owner that is not known, but for where it is.
+                        None => PodSpec {
+                            node_name: None,
+                            ..pod.spec.clone()
+                        },
+                    });
+                }
             }
         }
         props
@@ -208,8 +240,10 @@ pub struct Set<'a> {
     pub creation_gap: Option<String>,
     /// Why the creation of a replacement is refused for certain.
     pub creation_refused: Option<String>,
-    /// Failures before a Job fails.
-    pub failures_left: Option<i64>,
+    /// The node that replacements are bound to without the scheduler.
+    pub pinned: Option<&'a str>,
+    /// What a replacement is charged by quotas.
+    pub charge: Charge,
     /// A StatefulSet that makes its pods in order.
     pub ordered: bool,
 }
@@ -316,6 +350,17 @@ pub struct Waiting<'a> {
     pub set: usize,
 }
 
+/// A quota over replacements.
+#[derive(Clone, Debug)]
+pub struct Rationed<'a> {
+    /// The quota.
+    pub quota: Quota<'a>,
+    /// For each set, whether its replacements are charged.
+    pub sets: Vec<bool>,
+    /// Candidates that are charged, and what is given back once they are gone.
+    pub candidates: Vec<(usize, Charge)>,
+}
+
 /// Everything that takes part.
 #[derive(Debug)]
 pub struct Cast<'a> {
@@ -335,6 +380,8 @@ pub struct Cast<'a> {
     pub workloads: Vec<Workload<'a>>,
     /// Budgets over them.
     pub budgets: Vec<Budget<'a>>,
+    /// Quotas over replacements.
+    pub quotas: Vec<Rationed<'a>>,
     /// What answers.
     pub served: Vec<Served<'a>>,
     /// Webhooks.
@@ -382,6 +429,7 @@ impl<'a> Cast<'a> {
             sets: Vec::new(),
             workloads: Vec::new(),
             budgets: Vec::new(),
+            quotas: Vec::new(),
             served: Vec::new(),
             hooks: Vec::new(),
             apis: Vec::new(),
@@ -498,7 +546,8 @@ impl<'a> Cast<'a> {
             let Some(key) = candidate.owner.key(&pod.metadata.namespace) else {
                 continue;
             };
-            if !self.removed(candidate) || pod.finished() {
+            // A finished pod is replaced already, but for that of a DaemonSet, which waits for it to be gone.
+            if !self.removed(candidate) || pod.finished() && !matches!(candidate.owner, Owner::DaemonSet(_)) {
                 continue;
             }
             let workload = self.workloads.iter().position(|workload| workload.key == key).unwrap_or_else(|| {
@@ -513,20 +562,23 @@ impl<'a> Cast<'a> {
                 });
                 self.workloads.len() - 1
             });
+            // Each node has its own pod of a DaemonSet.
+            let alone = matches!(candidate.owner, Owner::DaemonSet(_));
             let own_template = props.templates.get(&(pod.metadata.namespace.clone(), pod.metadata.name.clone()));
             // A pod with a template of its own is a set of its own.
             let id = (
                 reference.kind.clone(),
                 pod.metadata.namespace.clone(),
-                match own_template {
-                    Some(_) => format!("{}/{}", reference.name, pod.metadata.name),
-                    None => reference.name.clone(),
+                match own_template.is_some() || alone {
+                    true => format!("{}/{}", reference.name, pod.metadata.name),
+                    false => reference.name.clone(),
                 },
             );
             let set = match known.get(&id) {
                 Some(set) => *set,
                 None => {
-                    let set = self.new_set(index, workload, own_template);
+                    let stored = (reference.kind.clone(), pod.metadata.namespace.clone(), reference.name.clone());
+                    let set = self.new_set(index, workload, own_template, props.admitted.get(&stored));
                     self.sets.push(set);
                     known.insert(id, self.sets.len() - 1);
                     self.sets.len() - 1
@@ -559,12 +611,16 @@ impl<'a> Cast<'a> {
                 "what its controller does when it loses a pod is not known",
             )
             .of(Class::Replacements),
+            _ if set.is_some_and(|set| self.sets[set].unknown) => {
+                let why = set.and_then(|set| self.sets[set].why_none.clone()).unwrap_or_default();
+                Gap::undecided(format!("whether {name} is replaced"), why).of(Class::Replacements)
+            }
             _ => return,
         };
         self.gaps.insert(gap);
     }
 
-    fn new_set(&self, candidate: usize, workload: usize, own: Option<&'a (StringMap, PodSpec)>) -> Set<'a> {
+    fn new_set(&self, candidate: usize, workload: usize, own: Option<&'a (StringMap, PodSpec)>, admitted: Option<&'a PodSpec>) -> Set<'a> {
         let Candidate { pod, owner, .. } = &self.candidates[candidate];
         let pod: &'a Pod = pod;
         let namespace = pod.metadata.namespace.as_str();
@@ -573,7 +629,7 @@ impl<'a> Cast<'a> {
             (None, Some(template)) => Some(Incoming {
                 namespace,
                 labels: &template.metadata.labels,
-                spec: &template.spec,
+                spec: admitted.unwrap_or(&template.spec),
             }),
             (None, None) => None,
         };
@@ -587,7 +643,10 @@ impl<'a> Cast<'a> {
             unknown: false,
             template,
             gated: template.is_some_and(|template| gated(template.spec)) || tenants::admitted_by_kueue(pod),
-            priority: pod.spec.priority.unwrap_or(0),
+            priority: template
+                .and_then(|template| template.spec.priority)
+                .or(pod.spec.priority)
+                .unwrap_or(0),
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never"),
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
@@ -596,7 +655,8 @@ impl<'a> Cast<'a> {
             status_hooks: Vec::new(),
             creation_gap: None,
             creation_refused: None,
-            failures_left: None,
+            pinned: template.and_then(|template| template.spec.node_name.as_deref().filter(|name| !name.is_empty())),
+            charge: Charge::none(),
             ordered: false,
         };
         match owner {
@@ -607,12 +667,22 @@ impl<'a> Cast<'a> {
                 set.when = Some(When::AfterGone);
                 set.ordered = stateful_set::ordered(stateful);
             }
-            Owner::Job(owner) if job::idle(owner) => set.why_none = Some("the Job is over or suspended".to_owned()),
-            Owner::Job(owner) => {
-                set.when = Some(job::when(owner));
-                set.failures_left = job::failures_left(owner);
+            Owner::Job(owner) => match (job::foreign(owner), job::idle(owner)) {
+                (Some(manager), _) => {
+                    set.unknown = true;
+                    set.why_none = Some(format!("{manager} runs this Job, and what that does is not ours to know"));
+                }
+                (None, Some(why)) => set.why_none = Some(why.to_owned()),
+                (None, None) => {
+                    let minor = self.snapshot.server_version.as_ref().and_then(|version| version.minor());
+                    set.when = Some(job::when(owner, minor));
+                }
+            },
+            // It tolerates the cordon, and is made for this node.
+            Owner::DaemonSet(_) => {
+                set.when = Some(When::AfterGone);
+                set.pinned = pod.node();
             }
-            Owner::DaemonSet(_) => set.why_none = Some("its DaemonSet makes it again on this node".to_owned()),
             Owner::Gone(reference) => set.why_none = Some(format!("{} {} is gone", reference.kind, reference.name)),
             Owner::Unknown(reference, missing) => {
                 set.unknown = true;
@@ -1128,44 +1198,9 @@ impl<'a> Cast<'a> {
             self.sets[index].create_hooks = self.called(&pod_request(Operation::Create, "", template.namespace, template.labels));
             self.sets[index].bind_hooks = self.called(&pod_request(Operation::Create, "binding", template.namespace, &none));
             self.sets[index].status_hooks = self.called(&pod_request(Operation::Update, "status", template.namespace, template.labels));
-            let namespace = template.namespace;
-            let terminating = self
-                .snapshot
-                .namespaces
-                .find("", namespace)
-                .is_some_and(|found| found.status.phase == "Terminating" || found.metadata.terminating());
-            if terminating {
-                self.sets[index].creation_refused = Some(format!("namespace {namespace} is terminating"));
-                continue;
-            }
-            let quota = match self.snapshot.quotas.in_namespace(namespace) {
-                Ok([]) => None,
-                Ok(_) => Some(Gap::undecided(
-                    format!("the quota of namespace {namespace}"),
-                    "resource quotas are not modelled: whether a replacement may be created is not known",
-                )),
-                Err(missing) => Some(Gap::unread(
-                    format!("whether a quota of namespace {namespace} refuses replacements"),
-                    &missing,
-                )),
-            };
-            let limits = match self.snapshot.limit_ranges.in_namespace(namespace) {
-                Ok([]) => None,
-                Ok(_) => Some(Gap::undecided(
-                    format!("the limit ranges of namespace {namespace}"),
-                    "limit ranges are not modelled: whether and with which requests a replacement is created is not known",
-                )),
-                Err(missing) => Some(Gap::unread(
-                    format!("whether a limit range of namespace {namespace} refuses replacements"),
-                    &missing,
-                )),
-            };
-            for gap in [quota, limits].into_iter().flatten() {
-                self.sets[index]
-                    .creation_gap
-                    .get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
-                self.gaps.insert(gap.of(Class::Replacements));
-            }
+            let mut obstacles = creation::obstacles(self.snapshot, template.namespace, template.labels, template.spec);
+            obstacles.extend(self.ration(index, template));
+            self.block(index, obstacles);
         }
         for index in 0..self.candidates.len() {
             let pod = self.candidates[index].pod;
@@ -1208,6 +1243,100 @@ impl<'a> Cast<'a> {
             namespace: None,
             ..pod_request(Operation::Update, "", "", &node.metadata.labels)
         })
+    }
+
+    /// Records what stands against the replacements of a set.
+    fn block(&mut self, index: usize, obstacles: Vec<Obstacle>) {
+        let refused = obstacles.iter().find_map(|obstacle| match obstacle {
+            Obstacle::Refused(why) => Some(why.clone()),
+            _ => None,
+        });
+        // What is refused anyway does not hang on anything else.
+        if refused.is_some() {
+            self.sets[index].creation_refused = refused;
+            return;
+        }
+        for obstacle in obstacles {
+            let gap = match obstacle {
+                Obstacle::Refused(_) => continue,
+                Obstacle::Unread { what, missing } => Gap::unread(what, &missing),
+                Obstacle::Undecided { what, why } => Gap::undecided(what, why),
+            };
+            self.sets[index]
+                .creation_gap
+                .get_or_insert_with(|| format!("{}: {}", gap.what, gap.why));
+            self.gaps.insert(gap.of(Class::Replacements));
+        }
+    }
+
+    /// Puts the replacements of a set under the quotas of their namespace; what these refuse, or may, for good.
+    fn ration(&mut self, index: usize, template: Incoming<'a>) -> Vec<Obstacle> {
+        let namespace = template.namespace;
+        let quotas = match quota::quotas(self.snapshot, namespace) {
+            Ok(quotas) => quotas,
+            Err(missing) => {
+                let what = format!("whether a quota of namespace {namespace} refuses replacements");
+                return vec![Obstacle::Unread { what, missing }];
+            }
+        };
+        if quotas.is_empty() {
+            return Vec::new();
+        }
+        let charge = match Charge::of(template.spec, false) {
+            Ok(charge) => charge,
+            Err(error) => return vec![quota::unknown(namespace, &quotas[0].metadata.name, error.to_string())],
+        };
+        self.sets[index].charge = charge;
+        let mut obstacles = Vec::new();
+        for found in quotas {
+            let name = &found.metadata.name;
+            let read = match Quota::new(found) {
+                Ok(read) => read,
+                Err(why) => {
+                    obstacles.push(quota::unknown(namespace, name, why));
+                    continue;
+                }
+            };
+            match read.counts(template.spec) {
+                Some(false) => continue,
+                Some(true) => {}
+                None => obstacles.push(quota::unknown(namespace, name, "whether its scopes hold cannot be told")),
+            }
+            obstacles.extend(read.unstated(template.spec).map(Obstacle::Refused));
+            let known = self
+                .quotas
+                .iter()
+                .position(|known| known.quota.namespace() == namespace && known.quota.name() == name);
+            let position = known.unwrap_or_else(|| {
+                let candidates = self.charged(&read, namespace);
+                self.quotas.push(Rationed {
+                    quota: read,
+                    sets: vec![false; self.sets.len()],
+                    candidates,
+                });
+                self.quotas.len() - 1
+            });
+            self.quotas[position].sets[index] = true;
+        }
+        obstacles
+    }
+
+    /// The candidates that a quota charges. One that is overdue may be charged no more, and so gives nothing back.
+    fn charged(&self, quota: &Quota<'_>, namespace: &str) -> Vec<(usize, Charge)> {
+        let overdue = |pod: &Pod| match (pod.metadata.deletion_timestamp.0, self.snapshot.observed_at) {
+            (Some(end), Some(now)) => now > end,
+            (end, None) => end.is_some(),
+            (None, _) => false,
+        };
+        (0..self.candidates.len())
+            .filter(|index| self.removed(&self.candidates[*index]))
+            .filter_map(|index| {
+                let pod = self.candidates[index].pod;
+                let charged = pod.metadata.namespace == namespace && !overdue(pod) && quota.counts(&pod.spec) == Some(true);
+                let charge = Charge::of(&pod.spec, pod.finished()).ok();
+                charge.filter(|_| charged).map(|charge| (index, charge))
+            })
+            .collect()
     }
 
     fn gather_holds(&mut self) {

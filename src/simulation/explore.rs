@@ -18,7 +18,7 @@ use crate::report::document::DrainOutcome;
 
 use super::assume::Class;
 use super::cast::{Cast, Gap, Hold};
-use super::state::{New, Old, Progress, State};
+use super::state::{Old, Progress, State};
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
@@ -313,6 +313,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 match placing {
                     Placing::Nothing if moved => {}
                     Placing::Nothing => {
+                        self.note_rivals_for_quota(&state);
                         state.refill(self.cast);
                         settled.push(state);
                         break;
@@ -328,6 +329,31 @@ impl<'a, 'b> Explorer<'a, 'b> {
             }
         }
         settled
+    }
+
+    /// Where a quota lets in some replacements and not others, who comes first is chance.
+    fn note_rivals_for_quota(&self, state: &State<'a>) {
+        for rationed in &self.cast.quotas {
+            let of = |created: bool| {
+                let news = state.new.iter().filter(|new| new.replaces.is_some() && rationed.sets[new.set]);
+                news.filter(|new| (new.progress != Progress::NotCreated) == created)
+                    .map(|new| new.set)
+                    .collect::<BTreeSet<_>>()
+            };
+            let (made, refused) = (of(true), of(false));
+            let short = refused.iter().any(|set| state.over_quota(self.cast, *set).is_some());
+            if short && made.iter().any(|set| !refused.contains(set)) {
+                let gap = Gap::undecided(
+                    format!(
+                        "which replacements quota {} of namespace {} lets in",
+                        rationed.quota.name(),
+                        rationed.quota.namespace()
+                    ),
+                    "it has room for some of them, and who comes first is chance",
+                );
+                self.gaps.borrow_mut().insert(gap.of(Class::Replacements));
+            }
+        }
     }
 
     /// Places one waiting pod: one choice for each node, or next pod, that can matter later.
@@ -499,7 +525,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut kinds: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
         for node in nodes {
             let mut kind = vec![
-                i64::from(self.crashes(state, index, *node)),
+                i64::from(state.crashes(self.cast, index, *node)),
                 i64::from(self.cast.nodes.contains(node)),
             ];
             for view in &views {
@@ -509,7 +535,6 @@ impl<'a, 'b> Explorer<'a, 'b> {
         }
         for mut members in kinds.into_values() {
             let node = members[0];
-            let crashes = self.crashes(state, index, node);
             if alike {
                 // An earlier one that was put somewhere for all may be where this one is.
                 members.extend(state.new.iter().filter(|new| new.set == set).flat_map(|new| &new.nodes));
@@ -517,28 +542,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 members.dedup();
             }
             let mut next = state.clone();
-            if let Some(occupant) = state.occupant(self.cast, index) {
-                next.placement.bind(node, occupant);
-            }
-            next.new[index] = New {
-                progress: Progress::Placed { node, crashes },
-                nodes: members,
-                ..next.new[index].clone()
-            };
+            next.bind(self.cast, index, node, members);
             choices.push(next);
         }
-    }
-
-    /// Whether a port that the pod binds is taken on the node.
-    fn crashes(&self, state: &State<'a>, index: usize, node: usize) -> bool {
-        let ports = &self.cast.sets[state.new[index].set].ports;
-        !ports.is_empty()
-            && state.placement.nodes()[node].occupants().any(|occupant| {
-                !occupant.terminating
-                    && host_ports::bound(occupant.spec)
-                        .iter()
-                        .any(|taken| ports.iter().any(|port| host_ports::collide(port, taken)))
-            })
     }
 
     /// Pods that may have to be placed later, one entry for each set, without the one that is placed now.

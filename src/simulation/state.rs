@@ -1,9 +1,12 @@
 //! The overlay over the snapshot: who is gone, who waits, who landed, what budgets have left.
 
+use crate::cluster::objects::Pod;
+use crate::kubernetes::creation::quota::Charge;
 use crate::kubernetes::disruption::Counted;
 use crate::kubernetes::eviction::Allowance;
+use crate::kubernetes::host_ports;
 use crate::kubernetes::scheduling::{Decision, Occupant, Placement};
-use crate::kubernetes::workloads::{When, stateful_set};
+use crate::kubernetes::workloads::{Owner, When, job, replica_set, stateful_set};
 use crate::report::document::DrainOutcome;
 
 use super::assume::Class;
@@ -399,9 +402,9 @@ impl<'a> State<'a> {
         any
     }
 
-    /// Creates the replacements that controllers create now; whether any was created or can be now.
+    /// Creates the replacements that controllers create now; whether anything changed.
     pub fn create(&mut self, cast: &Cast<'a>) -> bool {
-        let mut any = false;
+        let mut any = self.end_jobs(cast);
         for set in 0..cast.sets.len() {
             while let Some(candidate) = self.next_to_replace(cast, set) {
                 self.new.push(New {
@@ -416,7 +419,12 @@ impl<'a> State<'a> {
                 any = true;
             }
         }
-        for index in 0..self.new.len() {
+        // Whom a quota lets in that has no room for all is chance: the first in the best case, the last in the worst.
+        let mut order: Vec<usize> = (0..self.new.len()).collect();
+        if cast.assume.worst(Class::Replacements) {
+            order.reverse();
+        }
+        for index in order {
             let set = &cast.sets[self.new[index].set];
             let waits = set.ordered
                 && self.new[index]
@@ -427,9 +435,34 @@ impl<'a> State<'a> {
                 continue;
             }
             self.new[index].progress = if set.gated { Progress::Gated } else { Progress::Pending };
+            if let Some(node) = set.pinned.and_then(|node| self.placement.index(node)) {
+                self.bind(cast, index, node, vec![node]);
+            }
             any = true;
         }
         any
+    }
+
+    /// Puts a replacement on a node, one of those that it may be on.
+    pub fn bind(&mut self, cast: &Cast<'a>, index: usize, node: usize, nodes: Vec<usize>) {
+        let crashes = self.crashes(cast, index, node);
+        if let Some(occupant) = self.occupant(cast, index) {
+            self.placement.bind(node, occupant);
+        }
+        self.new[index].progress = Progress::Placed { node, crashes };
+        self.new[index].nodes = nodes;
+    }
+
+    /// Whether a port that a replacement binds is taken on a node.
+    pub fn crashes(&self, cast: &Cast<'a>, index: usize, node: usize) -> bool {
+        let ports = &cast.sets[self.new[index].set].ports;
+        !ports.is_empty()
+            && self.placement.nodes()[node].occupants().any(|occupant| {
+                !occupant.terminating
+                    && host_ports::bound(occupant.spec)
+                        .iter()
+                        .any(|taken| ports.iter().any(|port| host_ports::collide(port, taken)))
+            })
     }
 
     /// Whether the API server refuses a new pod of a set now.
@@ -438,6 +471,7 @@ impl<'a> State<'a> {
         entry.creation_refused.is_some()
             || (entry.creation_gap.is_some() && cast.assume.worst(Class::Replacements))
             || self.refused_at_once(cast, &entry.create_hooks)
+            || self.over_quota(cast, set).is_some()
     }
 
     /// Whether one of the webhooks refuses now, where those that are ending may still answer.
@@ -455,6 +489,59 @@ impl<'a> State<'a> {
         self.refused(cast, &standing)
     }
 
+    /// Why a quota refuses a new pod of a set now.
+    pub fn over_quota(&self, cast: &Cast<'a>, set: usize) -> Option<String> {
+        cast.quotas.iter().filter(|rationed| rationed.sets[set]).find_map(|rationed| {
+            let mut since = Charge::none();
+            for new in &self.new {
+                if new.replaces.is_some() && new.progress != Progress::NotCreated && rationed.sets[new.set] {
+                    since.add(&cast.sets[new.set].charge);
+                }
+            }
+            for (candidate, charge) in &rationed.candidates {
+                if matches!(self.old[*candidate], Old::Gone(_)) {
+                    since.subtract(charge);
+                }
+            }
+            rationed.quota.exceeded(&since, &cast.sets[set].charge)
+        })
+    }
+
+    /// The candidates of a set that were lost.
+    fn lost(&self, cast: &Cast<'a>, set: usize) -> impl Iterator<Item = usize> {
+        (0..self.old.len())
+            .filter(move |index| cast.candidates[*index].set == Some(set))
+            .filter(|index| matches!(self.old[*index], Old::Terminating(_) | Old::Gone(_)))
+    }
+
+    /// Whether a Job has failed by what it lost.
+    fn job_failed(&self, cast: &Cast<'a>, set: usize) -> bool {
+        let Owner::Job(owner) = &cast.sets[set].owner else { return false };
+        let (judgement, _) = job::judgements(owner, !cast.flags.disable_eviction);
+        // A pod that was terminating before was counted before.
+        let lost = self
+            .lost(cast, set)
+            .filter(|index| !cast.candidates[*index].pod.metadata.terminating());
+        job::fails(owner, judgement, super::cast::count(lost.count()))
+    }
+
+    /// Removes the pods of Jobs that failed; whether there were any.
+    fn end_jobs(&mut self, cast: &Cast<'a>) -> bool {
+        let failed: Vec<bool> = (0..cast.sets.len()).map(|set| self.job_failed(cast, set)).collect();
+        let mut any = false;
+        for index in (0..self.new.len()).rev() {
+            if !failed[self.new[index].set] {
+                continue;
+            }
+            if let (Progress::Placed { node, .. }, Some(occupant)) = (self.new[index].progress, self.occupant(cast, index)) {
+                self.placement.remove(node, occupant.namespace, occupant.name);
+            }
+            self.new.remove(index);
+            any = true;
+        }
+        any
+    }
+
     /// The next evicted pod that a set replaces.
     fn next_to_replace(&self, cast: &Cast<'a>, set: usize) -> Option<usize> {
         let entry = &cast.sets[set];
@@ -463,51 +550,77 @@ impl<'a> State<'a> {
             (None, true) => When::AfterGone,
             _ => return None,
         };
-        let mine = |index: &usize| cast.candidates[*index].set == Some(set);
-        let lost = (0..self.old.len())
-            .filter(mine)
-            .filter(|index| matches!(self.old[*index], Old::Terminating(_) | Old::Gone(_)));
-        if let Some(wanted) = entry.wanted {
-            let gone = super::cast::count(
-                lost.clone()
-                    .filter(|index| crate::kubernetes::workloads::replica_set::active(cast.candidates[*index].pod))
-                    .count(),
-            );
-            let made = super::cast::count(self.new.iter().filter(|new| new.set == set && new.replaces.is_some()).count());
-            if entry.active - gone + made >= wanted {
-                return None;
-            }
-            if entry.failures_left.is_some_and(|left| made >= left) {
-                return None;
-            }
+        if self.job_failed(cast, set) {
+            return None;
         }
-        lost.filter(|index| !self.new.iter().any(|new| new.replaces == Some(*index)))
+        let made = super::cast::count(self.new.iter().filter(|new| new.set == set && new.replaces.is_some()).count());
+        let gone = self
+            .lost(cast, set)
+            .filter(|index| replica_set::active(cast.candidates[*index].pod));
+        match (&entry.owner, entry.wanted) {
+            // Each of its ordinals is wanted or not.
+            (Owner::StatefulSet(_), _) | (_, None) => {}
+            (_, Some(wanted)) if entry.active - super::cast::count(gone.count()) + made >= wanted => return None,
+            _ => {}
+        }
+        self.lost(cast, set)
+            .filter(|index| self.wanted_again(cast, set, *index))
+            .filter(|index| !self.new.iter().any(|new| new.replaces == Some(*index)))
             .find(|index| when == When::AtOnce || matches!(self.old[*index], Old::Gone(_)))
     }
 
-    /// Whether every pod of a StatefulSet with a lower ordinal is Ready.
+    /// Whether the place of a lost pod is to be filled.
+    fn wanted_again(&self, cast: &Cast<'a>, set: usize, candidate: usize) -> bool {
+        let pod = cast.candidates[candidate].pod;
+        match &cast.sets[set].owner {
+            Owner::StatefulSet(set) => stateful_set::wants(set, &pod.metadata.name),
+            Owner::Job(owner) => {
+                let (judgement, _) = job::judgements(owner, !cast.flags.disable_eviction);
+                !job::gives_up_index(owner, pod, judgement)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether every ordinal below that of a pod of a StatefulSet has a Ready pod.
     pub fn in_order(&self, cast: &Cast<'a>, set: usize, candidate: usize) -> bool {
-        let workload = &cast.workloads[cast.sets[set].workload];
+        let Owner::StatefulSet(stateful) = &cast.sets[set].owner else {
+            return true;
+        };
+        let index = cast.sets[set].workload;
+        let workload = &cast.workloads[index];
         let Some(own) = stateful_set::ordinal(&cast.candidates[candidate].pod.metadata.name) else {
             return true;
         };
-        let below = |name: &str| stateful_set::ordinal(name).is_some_and(|ordinal| ordinal < own);
-        let staying = workload.staying.iter().all(|pod| !below(&pod.metadata.name) || pod.ready());
-        let waiting = self.new.iter().filter(|new| new.set == set).all(|new| {
-            new.waiting
-                .is_none_or(|index| !below(&cast.waiting[index].pod.metadata.name) || self.ready(cast, new))
-        });
-        let others = (0..self.old.len())
-            .filter(|index| *index != candidate && cast.candidates[*index].set == Some(set))
-            .all(|index| {
-                let pod = cast.candidates[index].pod;
-                !below(&pod.metadata.name)
-                    || match self.old[index] {
-                        Old::Here | Old::Failed(_) => pod.ready(),
-                        _ => self.new.iter().any(|new| new.replaces == Some(index) && self.ready(cast, new)),
-                    }
-            });
-        staying && waiting && others
+        // Without the others nothing tells; that is a gap of its own.
+        if !workload.counted {
+            return true;
+        }
+        let below = |pod: &Pod| {
+            let name = pod.metadata.name.as_str();
+            stateful_set::wants(stateful, name) && stateful_set::ordinal(name).is_some_and(|ordinal| ordinal < own)
+        };
+        let staying = workload.staying.iter().filter(|pod| below(pod) && pod.ready()).count();
+        let candidates = (0..self.old.len())
+            .filter(|other| cast.candidates[*other].workload == Some(index) && below(cast.candidates[*other].pod))
+            .filter(|other| match self.old[*other] {
+                Old::Here | Old::Failed(_) => {
+                    let pod = cast.candidates[*other].pod;
+                    cast.removed(&cast.candidates[*other]) && pod.ready() && !pod.metadata.terminating()
+                }
+                _ => self.new.iter().any(|new| new.replaces == Some(*other) && self.ready(cast, new)),
+            })
+            .count();
+        let waiting = self
+            .new
+            .iter()
+            .filter(|new| {
+                new.waiting
+                    .is_some_and(|waiting| cast.sets[new.set].workload == index && below(cast.waiting[waiting].pod))
+                    && self.ready(cast, new)
+            })
+            .count();
+        super::cast::count(staying + candidates + waiting) >= stateful_set::below(stateful, own)
     }
 
     /// A replacement as the filters see it once it is placed.

@@ -146,6 +146,7 @@ fn commands(step: &Step) -> Vec<Vec<String>> {
         Step::Cordon(nodes) => vec![plain("cordon", nodes)],
         Step::Uncordon(nodes) => vec![plain("uncordon", nodes)],
         Step::Delete(keys) => keys.iter().map(|key| on(&["delete", "--wait=false"], key, &[])).collect(),
+        Step::Orphan(keys) => keys.iter().map(|key| on(&["delete", "--cascade=orphan"], key, &[])).collect(),
         Step::Scale(counts) => counts
             .iter()
             .map(|(key, count)| on(&["scale"], key, &[format!("--replicas={count}")]))

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::observed::Reality;
 
 /// Every kind that a preflight may read.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 26] = [
     "nodes",
     "namespaces",
     "pods",
@@ -31,6 +31,11 @@ const KINDS: [&str; 21] = [
     "limitranges",
     "persistentvolumeclaims",
     "persistentvolumes",
+    "serviceaccounts",
+    "priorityclasses",
+    "runtimeclasses",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
 ];
 
 /// `kubectl get … -A -o yaml` of this moment.
@@ -65,6 +70,8 @@ fn noise(item: &Value) -> bool {
     let name = item["metadata"]["name"].as_str().unwrap_or_default();
     match item["kind"].as_str() {
         Some("APIService") => item["spec"]["service"].is_null(),
+        // Those of the control plane's own controllers; one per namespace still tells that they were captured.
+        Some("ServiceAccount") => item["metadata"]["namespace"] == "kube-system" && name != "default",
         Some("Lease") => item["metadata"]["namespace"] == "kube-node-lease" || name.starts_with("apiserver-"),
         _ => false,
     }
@@ -89,8 +96,11 @@ fn strip(value: &mut Value) {
 /// Fields that no rule reads.
 fn unread(field: &str, value: &Value) -> bool {
     match field {
-        // Those of a mirror pod decide something; all others are the test's own or noise.
-        "annotations" => !value.to_string().contains("kubernetes.io/config"),
+        // Those of a mirror pod and of a Job's index decide something; all others are the test's own or noise.
+        "annotations" => {
+            let text = value.to_string();
+            !text.contains("kubernetes.io/config") && !text.contains("job-index-failure-count")
+        }
         "managedFields" | "env" | "envFrom" | "image" | "imageID" | "imagePullPolicy" | "caBundle" | "nodeInfo" | "volumeMounts" => true,
         "terminationMessagePath" | "terminationMessagePolicy" | "dnsPolicy" | "securityContext" | "lastUpdateTime" => true,
         "progressDeadlineSeconds" | "revisionHistoryLimit" | "resourceVersion" => true,

@@ -72,6 +72,8 @@ pub enum Step {
     Cordon(Vec<String>),
     Uncordon(Vec<String>),
     Delete(Vec<String>),
+    /// Owners deleted without what they own (`--cascade=orphan`).
+    Orphan(Vec<String>),
     Scale(BTreeMap<String, u32>),
     Restart(Vec<String>),
     /// Objects created now.

@@ -168,7 +168,7 @@ impl<'a> Owner<'a> {
         match self {
             Self::ReplicaSet { set, .. } => Some(replica_set::wanted(set)),
             Self::StatefulSet(set) => Some(stateful_set::wanted(set)),
-            Self::Job(job) => Some(job::wanted(job)),
+            Self::Job(job) => job::wanted(job),
             _ => None,
         }
     }
