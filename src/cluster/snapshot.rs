@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::kinds::{Kind, Listings};
 use super::objects::{
-    ApiService, CustomResourceDefinition, DaemonSet, Deployment, EndpointSlice, Job, Lease, LimitRange, Meta, Namespace, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ResourceQuota, Service, StatefulSet,
-    WebhookConfiguration,
+    ApiService, CsiDriver, CsiNode, CustomResourceDefinition, DaemonSet, Deployment, DeviceClass, EndpointSlice, Job, Lease, LimitRange,
+    Meta, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ResourceClaim, ResourceQuota,
+    Service, StatefulSet, StorageClass, VolumeAttachment, WebhookConfiguration,
 };
 
 /// An object that a listing holds.
@@ -29,9 +29,12 @@ macro_rules! objects {
 
 objects!(
     ApiService,
+    CsiDriver,
+    CsiNode,
     CustomResourceDefinition,
     DaemonSet,
     Deployment,
+    DeviceClass,
     EndpointSlice,
     Job,
     Lease,
@@ -43,9 +46,12 @@ objects!(
     Pod,
     PodDisruptionBudget,
     ReplicaSet,
+    ResourceClaim,
     ResourceQuota,
     Service,
     StatefulSet,
+    StorageClass,
+    VolumeAttachment,
     WebhookConfiguration,
 );
 

@@ -394,7 +394,7 @@ fn broken_inputs_say_where_and_why() {
     "#);
     insta::assert_snapshot!(fault("apiVersion: v1\nkind: List\nitems: []\n"), @r#"
     cannot read in.yaml: no objects: the lists are empty
-    hint: capture what matters: `kubectl get nodes,namespaces,pods,deployments,replicasets,replicationcontrollers,statefulsets,daemonsets,jobs,poddisruptionbudgets.policy,services,endpointslices.discovery.k8s.io,mutatingwebhookconfigurations.admissionregistration.k8s.io,validatingwebhookconfigurations.admissionregistration.k8s.io,apiservices.apiregistration.k8s.io,customresourcedefinitions.apiextensions.k8s.io,leases.coordination.k8s.io,persistentvolumeclaims,persistentvolumes,resourcequotas,limitranges -A -o yaml > cluster.yaml`; if that printed no error, read it with `-f cluster.yaml --complete`
+    hint: capture what matters: `kubectl get nodes,namespaces,pods,deployments,replicasets,replicationcontrollers,statefulsets,daemonsets,jobs,poddisruptionbudgets.policy,services,endpointslices.discovery.k8s.io,mutatingwebhookconfigurations.admissionregistration.k8s.io,validatingwebhookconfigurations.admissionregistration.k8s.io,apiservices.apiregistration.k8s.io,customresourcedefinitions.apiextensions.k8s.io,leases.coordination.k8s.io,persistentvolumeclaims,persistentvolumes,storageclasses.storage.k8s.io,csinodes.storage.k8s.io,csidrivers.storage.k8s.io,volumeattachments.storage.k8s.io,resourcequotas,limitranges -A -o yaml > cluster.yaml`; if that printed no error, read it with `-f cluster.yaml --complete`
     "#);
     insta::assert_snapshot!(fault("apiVersion: v1\nkind: PodList\nmetadata: {continue: abc}\nitems: []\n"), @r#"
     cannot read in.yaml, line 1, column 1: this PodList is one page of a longer list (metadata.continue is set)
