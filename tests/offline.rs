@@ -3,6 +3,8 @@
 //! (`clusters/*.yaml`). `README.md` beside this file says how to write one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "offline/cases.rs"]
+mod cases;
 #[path = "control_plane/compare.rs"]
 mod compare;
 #[allow(dead_code, reason = "the control plane uses the rest")]
@@ -10,8 +12,6 @@ mod compare;
 mod observed;
 #[path = "support/schema.rs"]
 mod schema;
-#[path = "offline/cases.rs"]
-mod cases;
 #[allow(dead_code, reason = "the control plane uses the rest")]
 #[path = "control_plane/state.rs"]
 mod state;
@@ -38,7 +38,9 @@ fn main() {
         trials.push(Trial::test(format!("recorded/{name}"), move || agrees(&recording)));
         trials.push(Trial::test(format!("withheld/{name}"), move || withheld(&kinds, &singles())));
         if PAIRS.contains(&name.as_str()) {
-            trials.push(Trial::test(format!("withheld-pairs/{name}"), move || withheld(&pairs, &all_pairs())));
+            trials.push(Trial::test(format!("withheld-pairs/{name}"), move || {
+                withheld(&pairs, &all_pairs())
+            }));
         }
     }
     for file in yaml_files("tests/clusters") {

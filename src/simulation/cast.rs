@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::objects::{ApiService, CustomResourceDefinition, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume};
+use crate::cluster::objects::{
+    ApiService, CustomResourceDefinition, EphemeralSource, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume,
+};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
 use crate::kubernetes::admission::{self, Called, Configured, Endpoint, Operation, Request};
@@ -11,7 +13,7 @@ use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::endpoints::{self, PodRoute, Route};
 use crate::kubernetes::eviction::{self, Allowance};
 use crate::kubernetes::host_ports::{self, BoundPort};
-use crate::kubernetes::scheduling::{Incoming, Placement, gated};
+use crate::kubernetes::scheduling::{self, Incoming, Placement, gated};
 use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful_set};
 
 /// Something that was not read, or is not modelled, and what depends on it.
@@ -94,10 +96,17 @@ impl Props {
                 }
                 Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
                     let mut spec = set.spec.template.spec.clone();
-                    spec.volumes.extend(set.spec.volume_claim_templates.iter().map(|claim| Volume {
+                    let claims = &set.spec.volume_claim_templates;
+                    // A claim takes the place of a volume of its name (`pkg/controller/statefulset/stateful_set_utils.go`).
+                    spec.volumes
+                        .retain(|volume| !claims.iter().any(|claim| claim.metadata.name == volume.name));
+                    spec.volumes.extend(claims.iter().map(|claim| Volume {
                         name: claim.metadata.name.clone(),
                         persistent_volume_claim: Some(crate::cluster::objects::ClaimSource {
                             claim_name: format!("{}-{}", claim.metadata.name, pod.metadata.name),
+                        }),
+                        ephemeral: Some(EphemeralSource {
+                            volume_claim_template: claim.clone(),
                         }),
                         ..Volume::default()
                     }));
@@ -182,6 +191,8 @@ pub struct Set<'a> {
     pub becomes_ready: bool,
     /// Host ports that a replacement binds.
     pub ports: Vec<BoundPort>,
+    /// Claims of a replacement whose volumes are attached to one node at a time; and whether that is certain.
+    pub single_node: Vec<(&'a str, bool)>,
     /// Webhooks called for the creation of a replacement.
     pub create_hooks: Vec<(usize, bool)>,
     /// Why the creation of a replacement cannot be told.
@@ -535,6 +546,7 @@ impl<'a> Cast<'a> {
             priority: pod.spec.priority.unwrap_or(0),
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
+            single_node: template.map(|template| self.single_node(&template)).unwrap_or_default(),
             create_hooks: Vec::new(),
             creation_gap: None,
             creation_refused: None,
@@ -581,6 +593,21 @@ impl<'a> Cast<'a> {
             },
         }
         set
+    }
+
+    fn single_node(&self, template: &Incoming<'a>) -> Vec<(&'a str, bool)> {
+        let claims = template
+            .spec
+            .volumes
+            .iter()
+            .filter_map(|volume| volume.persistent_volume_claim.as_ref());
+        claims
+            .filter_map(|source| {
+                let claim = self.snapshot.claims.find(template.namespace, &source.claim_name)?;
+                let single = scheduling::single_node(self.snapshot, claim)?;
+                Some((source.claim_name.as_str(), single.certain))
+            })
+            .collect()
     }
 
     fn gather_workloads(&mut self) {

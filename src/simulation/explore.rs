@@ -429,6 +429,13 @@ impl<'a, 'b> Explorer<'a, 'b> {
                     .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()));
             }
         }
+        if decisions.iter().any(|decision| matches!(decision, Decision::Unknown(_))) {
+            let key = &self.cast.workloads[self.cast.sets[state.new[index].set].workload].key;
+            for missing in scheduling::storage_unread(&state.placement, &incoming) {
+                let gap = Gap::unread(format!("where the volumes of {key} can be used"), &missing);
+                self.gaps.borrow_mut().insert(gap);
+            }
+        }
         let takers: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
             .collect();
@@ -463,6 +470,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let helps = |reason: &str| {
             reason.starts_with("Insufficient")
                 || reason.starts_with("Too many pods")
+                || scheduling::refuses_volume_in_use(reason)
                 || ["ports", "anti-affinity", "spread"].iter().any(|word| reason.contains(word))
         };
         let lower = |occupant: &scheduling::Occupant<'_>| !occupant.terminating && occupant.spec.priority.unwrap_or(0) < priority;

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::observed::Reality;
 
 /// Every kind that a preflight may read.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 27] = [
     "nodes",
     "namespaces",
     "pods",
@@ -31,6 +31,12 @@ const KINDS: [&str; 21] = [
     "limitranges",
     "persistentvolumeclaims",
     "persistentvolumes",
+    "storageclasses",
+    "csinodes",
+    "csidrivers",
+    "volumeattachments",
+    "resourceclaims",
+    "deviceclasses",
 ];
 
 /// `kubectl get … -A -o yaml` of this moment.
@@ -89,8 +95,15 @@ fn strip(value: &mut Value) {
 /// Fields that no rule reads.
 fn unread(field: &str, value: &Value) -> bool {
     match field {
-        // Those of a mirror pod decide something; all others are the test's own or noise.
-        "annotations" => !value.to_string().contains("kubernetes.io/config"),
+        // Those of mirror pods, claims and classes decide something; all others are the test's own or noise.
+        "annotations" => ![
+            "kubernetes.io/config",
+            "pv.kubernetes.io/",
+            "volume.kubernetes.io/selected-node",
+            "is-default-class",
+        ]
+        .iter()
+        .any(|read| value.to_string().contains(read)),
         "managedFields" | "env" | "envFrom" | "image" | "imageID" | "imagePullPolicy" | "caBundle" | "nodeInfo" | "volumeMounts" => true,
         "terminationMessagePath" | "terminationMessagePolicy" | "dnsPolicy" | "securityContext" | "lastUpdateTime" => true,
         "progressDeadlineSeconds" | "revisionHistoryLimit" | "resourceVersion" => true,

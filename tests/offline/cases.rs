@@ -96,7 +96,11 @@ pub fn trials(file: &Path) -> Vec<Trial> {
 impl Cluster {
     fn objects(&self) -> Vec<Value> {
         let mut objects: Vec<Value> = self.nodes.iter().map(|name| node(name)).collect();
-        let used = self.run.keys().filter_map(|name| name.split_once('/')).map(|(namespace, _)| namespace);
+        let used = self
+            .run
+            .keys()
+            .filter_map(|name| name.split_once('/'))
+            .map(|(namespace, _)| namespace);
         let mut namespaces: Vec<&str> = self.namespaces.iter().map(String::as_str).chain(used).collect();
         namespaces.sort_unstable();
         namespaces.dedup();
@@ -123,7 +127,8 @@ impl Run {
         labels.entry("app").or_insert_with(|| json!(name));
         let mut spec = json!({"containers": [{"name": "main"}]});
         merge(&mut spec, &Value::Object(self.spec.clone()));
-        let owned = |kind: &str, owner: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "", "controller": true}]);
+        let owned =
+            |kind: &str, owner: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "", "controller": true}]);
         let template = json!({"metadata": {"labels": labels}, "spec": spec});
         let set = format!("{name}-1");
         let body = json!({"replicas": self.on.len(), "selector": {"matchLabels": labels}, "template": template});

@@ -47,9 +47,7 @@ impl<'a> DynamicResources<'a> {
             said.push(match placement.snapshot.resource_claims.get(incoming.namespace, name) {
                 Err(missing) => Decision::Unknown(format!("where resource claim {name} can be used: {missing}")),
                 Ok(None) => Decision::Refused(format!("could not find ResourceClaim \"{}/{name}\"", incoming.namespace)),
-                Ok(Some(claim)) if claim.metadata.terminating() => {
-                    Decision::Refused(format!("resourceclaim {name:?} is being deleted"))
-                }
+                Ok(Some(claim)) if claim.metadata.terminating() => Decision::Refused(format!("resourceclaim {name:?} is being deleted")),
                 Ok(Some(claim)) => match &claim.status.allocation {
                     Some(allocation) if held(placement, claim) => {
                         selectors.extend(&allocation.node_selector);
@@ -102,24 +100,24 @@ fn unallocated(snapshot: &Snapshot, claim: &ResourceClaim) -> Decision {
         return Decision::Fits;
     }
     let classes = requests.iter().flat_map(|request| {
-        let whole = request.exactly.iter().map(|exactly| (request.name.clone(), &exactly.device_class_name));
+        let whole = request
+            .exactly
+            .iter()
+            .map(|exactly| (request.name.clone(), &exactly.device_class_name));
         let parts = request
             .first_available
             .iter()
             .map(|part| (format!("{}/{}", request.name, part.name), &part.device_class_name));
         whole.chain(parts).chain([(request.name.clone(), &request.device_class_name)])
     });
-    let missing = classes.filter(|(_, class)| !class.is_empty()).map(|(request, class)| {
-        match snapshot.device_classes.get("", class) {
+    let missing = classes
+        .filter(|(_, class)| !class.is_empty())
+        .map(|(request, class)| match snapshot.device_classes.get("", class) {
             Ok(Some(_)) => Decision::Fits,
             Ok(None) => Decision::Refused(format!("request {request}: device class {class} does not exist")),
             Err(missing) => Decision::Unknown(format!("whether device class {class} exists: {missing}")),
-        }
-    });
-    let free = Decision::Unknown(format!(
-        "where resource claim {} is allocated: {NOT_MODELLED}",
-        claim.metadata.name
-    ));
+        });
+    let free = Decision::Unknown(format!("where resource claim {} is allocated: {NOT_MODELLED}", claim.metadata.name));
     first(missing.chain([free]))
 }
 
@@ -143,15 +141,23 @@ mod tests {
                 format!("resourceclaim d/c {{metadata: {{deletionTimestamp: 2026-01-01T00:00:00Z}}, status: {{{on_b}}}}}"),
                 ["resourceclaim \"c\" is being deleted"; 2],
             ),
-            (format!("resourceclaim d/c {{{request}, status: {{{on_b}}}}}{user}"), [ELSEWHERE, "fits"]),
-            (format!("resourceclaim d/c {{{request}, status: {{allocation: {{}}}}}}{user}"), ["fits"; 2]),
+            (
+                format!("resourceclaim d/c {{{request}, status: {{{on_b}}}}}{user}"),
+                [ELSEWHERE, "fits"],
+            ),
+            (
+                format!("resourceclaim d/c {{{request}, status: {{allocation: {{}}}}}}{user}"),
+                ["fits"; 2],
+            ),
             (
                 format!("resourceclaim d/c {{{request}, status: {{{on_b}, reservedFor: [{{resource: podgroups, name: g}}]}}}}"),
                 [ELSEWHERE, "fits"],
             ),
             // Its last pod is gone: the devices are taken away.
             (
-                format!("resourceclaim d/c {{{request}, status: {{{on_b}, reservedFor: [{{resource: pods, name: gone}}]}}}}\ndeviceclass k"),
+                format!(
+                    "resourceclaim d/c {{{request}, status: {{{on_b}, reservedFor: [{{resource: pods, name: gone}}]}}}}\ndeviceclass k"
+                ),
                 [free; 2],
             ),
             (format!("resourceclaim d/c {{{request}}}\ndeviceclass k"), [free; 2]),
@@ -176,7 +182,10 @@ mod tests {
     #[test]
     fn what_is_not_known() {
         assert_eq!(
-            said(&cluster("node a"), "{spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]}}"),
+            said(
+                &cluster("node a"),
+                "{spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]}}"
+            ),
             ["? where a new resource claim gpu is allocated: which devices are free is not modelled"]
         );
         let class = "{spec: {containers: [{name: c, resources: {limits: {deviceclass.resource.kubernetes.io/gpu: 1}}}]}}";

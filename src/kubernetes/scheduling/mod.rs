@@ -35,7 +35,7 @@ use self::volumes::PodVolumes;
 
 pub use self::gates::{gated, other_scheduler};
 pub use self::volume_limits::driver;
-pub use self::volumes::{refuses_volume, refuses_volume_in_use, storage_unread};
+pub use self::volumes::{SingleNode, refuses_volume, refuses_volume_in_use, single_node, storage_unread};
 
 /// A pod on a node, as the filters see it. Finished pods are none.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +168,12 @@ impl<'a> NodeState<'a> {
             .occupants()
             .filter(|occupant| occupant.namespace == namespace)
             .flat_map(|occupant| &occupant.spec.volumes);
-        volumes.any(|volume| volume.persistent_volume_claim.as_ref().is_some_and(|source| source.claim_name == claim))
+        volumes.any(|volume| {
+            volume
+                .persistent_volume_claim
+                .as_ref()
+                .is_some_and(|source| source.claim_name == claim)
+        })
     }
 
     /// What its pods request of a resource in sum: thousandths of `cpu`, whole units of the others; `None` where a
@@ -469,7 +474,8 @@ mod tests {
     #[test]
     fn a_refusal_beats_what_is_unknown_and_the_first_one_gives_the_words() {
         let snapshot = cluster(CLUSTER);
-        let claim = "{spec: {resourceClaims: [{name: r}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
+        let claim =
+            "{spec: {resourceClaims: [{name: r}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
         assert_eq!(said(&snapshot, claim), ["Insufficient cpu", "node(s) were unschedulable"]);
         // What is refused before any node is looked at is refused of all.
         let claim = claim.replace("{name: r}", "{name: r, resourceClaimName: x}");

@@ -147,9 +147,12 @@ impl<'a> Delayed<'a> {
             return Decision::Refused(NOTHING_TO_BIND.to_owned());
         }
         match snapshot.csi_drivers.get("", provisioner) {
-            Ok(Some(driver)) if driver.spec.storage_capacity && self.spec.resources.requests.contains_key("storage") => Decision::Unknown(
-                format!("whether driver {provisioner} has room for {}: its storage capacity is not modelled", self.name),
-            ),
+            Ok(Some(driver)) if driver.spec.storage_capacity && self.spec.resources.requests.contains_key("storage") => {
+                Decision::Unknown(format!(
+                    "whether driver {provisioner} has room for {}: its storage capacity is not modelled",
+                    self.name
+                ))
+            }
             Ok(_) => Decision::Fits,
             Err(missing) => Decision::Unknown(format!("whether driver {provisioner} has room for {}: {missing}", self.name)),
         }
@@ -282,14 +285,15 @@ mod tests {
             (class(&format!("provisioner: p.example, {in_y}")), [NOTHING, "fits"]),
             (class("provisioner: p.example, allowedTopologies: [{}]"), [NOTHING, NOTHING]),
             (
-                class("provisioner: p.example").replace(
-                    "{spec:",
-                    "{metadata: {annotations: {volume.kubernetes.io/selected-node: b}}, spec:",
-                ),
+                class("provisioner: p.example")
+                    .replace("{spec:", "{metadata: {annotations: {volume.kubernetes.io/selected-node: b}}, spec:"),
                 [NOTHING, "fits"],
             ),
             (
-                format!("{}\ndriver p.example {{spec: {{storageCapacity: true}}}}", class("provisioner: p.example")),
+                format!(
+                    "{}\ndriver p.example {{spec: {{storageCapacity: true}}}}",
+                    class("provisioner: p.example")
+                ),
                 ["? whether driver p.example has room for claim c: its storage capacity is not modelled"; 2],
             ),
             (volume(""), ["fits", NOTHING]),
@@ -299,11 +303,23 @@ mod tests {
             (volume(", claimRef: {namespace: d, name: c, uid: other}"), [NOTHING, NOTHING]),
             (volume(", claimRef: {namespace: d, name: e}"), [NOTHING, NOTHING]),
             (volume(", volumeAttributesClassName: gold"), [NOTHING, NOTHING]),
-            (volume("").replace("{storage: 2Gi}, accessModes: [ReadWriteOnce], nodeA", "{storage: 1Gi}, accessModes: [ReadWriteOnce], nodeA"), [NOTHING, NOTHING]),
-            (volume("").replace("phase: Available", "phase: Released"), [NOTHING, NOTHING]),
-            (volume("").replace("accessModes: [ReadWriteOnce]}", "accessModes: [ReadWriteMany]}"), [NOTHING, NOTHING]),
             (
-                volume("").replace("{spec: {storageClassName: s, resources", "{spec: {selector: {matchLabels: {k: v}}, storageClassName: s, resources"),
+                volume("").replace(
+                    "{storage: 2Gi}, accessModes: [ReadWriteOnce], nodeA",
+                    "{storage: 1Gi}, accessModes: [ReadWriteOnce], nodeA",
+                ),
+                [NOTHING, NOTHING],
+            ),
+            (volume("").replace("phase: Available", "phase: Released"), [NOTHING, NOTHING]),
+            (
+                volume("").replace("accessModes: [ReadWriteOnce]}", "accessModes: [ReadWriteMany]}"),
+                [NOTHING, NOTHING],
+            ),
+            (
+                volume("").replace(
+                    "{spec: {storageClassName: s, resources",
+                    "{spec: {selector: {matchLabels: {k: v}}, storageClassName: s, resources",
+                ),
                 [NOTHING, NOTHING],
             ),
         ] {
@@ -317,7 +333,10 @@ mod tests {
         let two = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}, {name: w, persistentVolumeClaim: {claimName: e}}]}}";
         let volume = |name: &str| format!("\nvolume {name} {{spec: {{storageClassName: s}}, status: {{phase: Available}}}}");
         assert_eq!(said(&cluster(&format!("node a\n{claims}{}", volume("p"))), two), [NOTHING]);
-        assert_eq!(said(&cluster(&format!("node a\n{claims}{}{}", volume("p"), volume("q"))), two), ["fits"]);
+        assert_eq!(
+            said(&cluster(&format!("node a\n{claims}{}{}", volume("p"), volume("q"))), two),
+            ["fits"]
+        );
     }
 
     #[test]
@@ -329,7 +348,8 @@ mod tests {
 
     #[test]
     fn a_claim_of_its_own_is_made_anew() {
-        let ephemeral = |spec: &str| format!("{{spec: {{volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {{spec: {{{spec}}}}}}}}}]}}}}");
+        let ephemeral =
+            |spec: &str| format!("{{spec: {{volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {{spec: {{{spec}}}}}}}}}]}}}}");
         let classes = "class later {provisioner: p.example, volumeBindingMode: WaitForFirstConsumer, allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [y]}]}]}\nclass now {provisioner: p.example}";
         let snapshot = cluster(&zoned(classes));
         let unknown = "? where volume v can be used: its new claim is bound at once, to a volume that does not exist yet";
@@ -344,9 +364,15 @@ mod tests {
         // A StatefulSet's claim is the old one where it is there.
         let named = ephemeral("storageClassName: later").replace("{name: v,", "{name: v, persistentVolumeClaim: {claimName: v-0},");
         assert_eq!(said(&snapshot, &named), [NOTHING, "fits"]);
-        let there = format!("{classes}\nclaim d/v-0 {{spec: {{volumeName: p}}, status: {{phase: Bound}}}}\nvolume p {{spec: {{{}}}}}", required(IN_X));
+        let there = format!(
+            "{classes}\nclaim d/v-0 {{spec: {{volumeName: p}}, status: {{phase: Bound}}}}\nvolume p {{spec: {{{}}}}}",
+            required(IN_X)
+        );
         assert_eq!(said(&cluster(&zoned(&there)), &named), ["fits", AFFINITY]);
-        let going = there.replace("claim d/v-0 {", "claim d/v-0 {metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}, ");
+        let going = there.replace(
+            "claim d/v-0 {",
+            "claim d/v-0 {metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}, ",
+        );
         assert_eq!(
             said(&cluster(&zoned(&going)), &named),
             ["? when claim v-0, which is being deleted, is gone and made anew"; 2]
@@ -376,13 +402,10 @@ mod tests {
     #[test]
     fn what_was_not_read_is_unknown_for_those_who_use_it() {
         let bound = "node a\nclaim d/c {spec: {volumeName: p}, status: {phase: Bound}}";
-        let unbound = "node a\nclaim d/c {spec: {storageClassName: s}}\nclass s {provisioner: p.example, volumeBindingMode: WaitForFirstConsumer}";
+        let unbound =
+            "node a\nclaim d/c {spec: {storageClassName: s}}\nclass s {provisioner: p.example, volumeBindingMode: WaitForFirstConsumer}";
         for (text, kind, expected) in [
-            (
-                bound,
-                Kind::PersistentVolumeClaim,
-                "fits",
-            ),
+            (bound, Kind::PersistentVolumeClaim, "fits"),
             (
                 "node a",
                 Kind::PersistentVolumeClaim,

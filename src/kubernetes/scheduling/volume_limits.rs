@@ -189,7 +189,10 @@ impl<'a> Limits<'a> {
                 with.insert((&attachment.spec.attacher, handle(volume)));
             }
         }
-        match limits.iter().find(|(driver, limit)| count(driver, &all) > count(driver, &there) && count(driver, &with) > *limit) {
+        match limits
+            .iter()
+            .find(|(driver, limit)| count(driver, &all) > count(driver, &there) && count(driver, &with) > *limit)
+        {
             Some((driver, _)) => unknown(&format!("volumes of driver {driver} are attached that no pod uses")),
             None => Decision::Fits,
         }
@@ -232,20 +235,27 @@ mod tests {
             (format!("{two}{own}{others}{}{}", user("1", "d"), user("2", "f")), "fits"),
             // A volume that is there already is not counted twice.
             (format!("{two}{own}{others}{}{}", user("1", "d"), user("2", "c")), "fits"),
+            (format!("node a\n{own}{others}{}{}", user("1", "d"), user("2", "e")), "fits"),
             (
-                format!("node a\n{own}{others}{}{}", user("1", "d"), user("2", "e")),
+                format!(
+                    "{two}{own}{others}{}attachment t {{spec: {{attacher: x.example, nodeName: a, source: {{persistentVolumeName: d}}}}}}\n",
+                    user("1", "d")
+                ),
                 "fits",
             ),
             (
-                format!("{two}{own}{others}{}attachment t {{spec: {{attacher: x.example, nodeName: a, source: {{persistentVolumeName: d}}}}}}\n", user("1", "d")),
-                "fits",
-            ),
-            (
-                format!("{two}{own}{others}{}attachment t {{spec: {{attacher: x.example, nodeName: a, source: {{persistentVolumeName: e}}}}}}\n", user("1", "d")),
+                format!(
+                    "{two}{own}{others}{}attachment t {{spec: {{attacher: x.example, nodeName: a, source: {{persistentVolumeName: e}}}}}}\n",
+                    user("1", "d")
+                ),
                 "? how many volumes node a takes: volumes of driver x.example are attached that no pod uses",
             ),
             (
-                format!("{}{legacy}{}", node("{name: ebs.csi.aws.com, allocatable: {count: 1}}"), user("1", "l") + &volume("c", "ebs.csi.aws.com")),
+                format!(
+                    "{}{legacy}{}",
+                    node("{name: ebs.csi.aws.com, allocatable: {count: 1}}"),
+                    user("1", "l") + &volume("c", "ebs.csi.aws.com")
+                ),
                 TOO_MANY,
             ),
         ] {
@@ -263,7 +273,10 @@ mod tests {
         let one = node("{name: x.example, allocatable: {count: 1}}");
         let ephemeral = "{spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: s}}}}]}}";
         assert_eq!(said(&cluster(&format!("{one}{class}")), ephemeral), ["fits"]);
-        assert_eq!(said(&cluster(&format!("{one}{class}pod d/1 @a {ephemeral}")), ephemeral), [TOO_MANY]);
+        assert_eq!(
+            said(&cluster(&format!("{one}{class}pod d/1 @a {ephemeral}")), ephemeral),
+            [TOO_MANY]
+        );
         let zero = node("{name: x.example, allocatable: {count: 0}}");
         assert_eq!(said(&cluster(&format!("{zero}{class}")), ephemeral), [TOO_MANY]);
         assert_eq!(

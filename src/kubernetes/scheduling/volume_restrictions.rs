@@ -83,7 +83,11 @@ mod tests {
         for (there, wanted, fits) in [
             ("gcePersistentDisk: {pdName: x}", "gcePersistentDisk: {pdName: x}", false),
             ("gcePersistentDisk: {pdName: x}", "gcePersistentDisk: {pdName: y}", true),
-            ("gcePersistentDisk: {pdName: x, readOnly: true}", "gcePersistentDisk: {pdName: x}", false),
+            (
+                "gcePersistentDisk: {pdName: x, readOnly: true}",
+                "gcePersistentDisk: {pdName: x}",
+                false,
+            ),
             (
                 "gcePersistentDisk: {pdName: x, readOnly: true}",
                 "gcePersistentDisk: {pdName: x, readOnly: true}",
@@ -94,14 +98,16 @@ mod tests {
             ("azureDisk: {diskURI: x}", "azureDisk: {diskURI: x}", true),
             ("iscsi: {iqn: x}", "iscsi: {iqn: x}", false),
             ("iscsi: {iqn: x, readOnly: true}", "iscsi: {iqn: x, readOnly: true}", true),
-            ("rbd: {monitors: [a, b], image: x}", "rbd: {monitors: [b], pool: rbd, image: x}", false),
+            (
+                "rbd: {monitors: [a, b], image: x}",
+                "rbd: {monitors: [b], pool: rbd, image: x}",
+                false,
+            ),
             ("rbd: {monitors: [a, b], image: x}", "rbd: {monitors: [c], image: x}", true),
             ("rbd: {monitors: [a], image: x}", "rbd: {monitors: [a], pool: p, image: x}", true),
             ("rbd: {monitors: [a], image: x}", "rbd: {monitors: [a], image: y}", true),
         ] {
-            let snapshot = cluster(&format!(
-                "node a\nnode b\npod d/1 @a {{spec: {{volumes: [{{name: v, {there}}}]}}}}"
-            ));
+            let snapshot = cluster(&format!("node a\nnode b\npod d/1 @a {{spec: {{volumes: [{{name: v, {there}}}]}}}}"));
             let found = said(&snapshot, &format!("{{spec: {{volumes: [{{name: v, {wanted}}}]}}}}"));
             assert_eq!(found, [if fits { "fits" } else { DISK_CONFLICT }, "fits"], "{there} | {wanted}");
         }
@@ -110,15 +116,25 @@ mod tests {
     #[test]
     fn a_claim_for_one_pod_is_held_by_any_unfinished_one_that_has_a_node() {
         let wanted = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}";
-        let claim = |modes: &str| format!("claim d/c {{spec: {{volumeName: p, accessModes: {modes}}}, status: {{phase: Bound}}}}\nvolume p\n");
-        let pod = "{metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}, spec: {volumes: [{name: x, persistentVolumeClaim: {claimName: c}}]}}";
+        let claim =
+            |modes: &str| format!("claim d/c {{spec: {{volumeName: p, accessModes: {modes}}}, status: {{phase: Bound}}}}\nvolume p\n");
+        let pod =
+            "{metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}, spec: {volumes: [{name: x, persistentVolumeClaim: {claimName: c}}]}}";
         for (modes, other, fits) in [
             ("[ReadWriteOncePod]", format!("pod d/1 @a {pod}"), false),
             ("[ReadWriteOnce]", format!("pod d/1 @a {pod}"), true),
             ("[ReadWriteOncePod]", format!("pod other/1 @a {pod}"), true),
             ("[ReadWriteOncePod]", format!("pod d/1 {pod}"), true),
-            ("[ReadWriteOncePod]", format!("pod d/1 @a {}", pod.replace("claimName: c", "claimName: e")), true),
-            ("[ReadWriteOncePod]", format!("pod d/1 @a {}", pod.replace("spec:", "status: {phase: Failed}, spec:")), true),
+            (
+                "[ReadWriteOncePod]",
+                format!("pod d/1 @a {}", pod.replace("claimName: c", "claimName: e")),
+                true,
+            ),
+            (
+                "[ReadWriteOncePod]",
+                format!("pod d/1 @a {}", pod.replace("spec:", "status: {phase: Failed}, spec:")),
+                true,
+            ),
         ] {
             let snapshot = cluster(&format!("node a\nnode b\n{}{other}", claim(modes)));
             assert_eq!(said(&snapshot, wanted), [if fits { "fits" } else { IN_USE }; 2], "{modes} {other}");

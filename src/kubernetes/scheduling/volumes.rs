@@ -3,7 +3,7 @@
 //! PreFilter). What they then say of each node is in a file for each.
 
 use super::volume_binding::{self, Delayed};
-use super::volume_limits::{self, Limits};
+use super::volume_limits::{self, Limits, driver};
 use super::volume_restrictions::{self, Restrictions};
 use super::{Decision, Incoming, NodeState, Placement, first, volume_zone};
 use crate::cluster::objects::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, StorageClass, Volume};
@@ -43,13 +43,24 @@ pub fn refuses_volume(reason: &str) -> bool {
 
 /// Whether a refusal for a volume goes when pods on the node do (`Unschedulable`, not `UnschedulableAndUnresolvable`).
 pub fn refuses_volume_in_use(reason: &str) -> bool {
-    [volume_restrictions::DISK_CONFLICT, volume_restrictions::IN_USE, volume_limits::TOO_MANY].contains(&reason)
+    [
+        volume_restrictions::DISK_CONFLICT,
+        volume_restrictions::IN_USE,
+        volume_limits::TOO_MANY,
+    ]
+    .contains(&reason)
 }
 
 /// The class that a claim names (GetPersistentVolumeClaimClass).
 pub(super) fn class_name(claim: &PersistentVolumeClaim) -> &str {
     let own = claim.spec.storage_class_name.as_deref();
-    claim.metadata.annotations.get(CLASS).map(String::as_str).or(own).unwrap_or_default()
+    claim
+        .metadata
+        .annotations
+        .get(CLASS)
+        .map(String::as_str)
+        .or(own)
+        .unwrap_or_default()
 }
 
 /// The class that a volume names (GetPersistentVolumeClass).
@@ -227,6 +238,35 @@ impl<'a> PodVolumes<'a> {
         ];
         first(plugins.iter().map(|plugin| plugin()))
     }
+}
+
+/// A claim's volume that is attached to one node at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleNode<'a> {
+    /// The volume.
+    pub volume: &'a PersistentVolume,
+    /// Its driver.
+    pub driver: &'a str,
+    /// Whether it is certain that the driver attaches volumes to nodes (`attachRequired`).
+    pub certain: bool,
+}
+
+/// The volume of a claim, if it has to leave one node before another one can use it
+/// (`pkg/controller/volume/attachdetach/reconciler/reconciler.go`, Multi-Attach). A volume that only its own node
+/// reaches is none, nor is one of a driver that attaches nothing.
+pub fn single_node<'a>(snapshot: &'a Snapshot, claim: &PersistentVolumeClaim) -> Option<SingleNode<'a>> {
+    let shared = |mode: &String| mode == "ReadWriteMany" || mode == "ReadOnlyMany";
+    let volume = snapshot.volumes.find("", &claim.spec.volume_name)?;
+    let driver = driver(volume)?;
+    if claim.spec.access_modes.iter().chain(&volume.spec.access_modes).any(shared) {
+        return None;
+    }
+    let certain = match snapshot.csi_drivers.get("", driver) {
+        Ok(Some(found)) if found.spec.attach_required == Some(false) => return None,
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    Some(SingleNode { volume, driver, certain })
 }
 
 /// The lists of storage that a pod's placement hangs on and that were not read.
