@@ -45,11 +45,14 @@ impl Kubelets {
         let thread = std::thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
-                let mut heartbeat = Instant::now();
+                let (mut heartbeat, mut provision) = (Instant::now(), Instant::now());
                 while !stop.load(Ordering::Relaxed) {
                     if heartbeat <= Instant::now() {
                         heartbeat = Instant::now() + Duration::from_secs(5);
                         player.beat();
+                    }
+                    if provision <= Instant::now() {
+                        provision = Instant::now() + Duration::from_millis(500);
                         player.provision();
                     }
                     player.turn();
