@@ -496,6 +496,13 @@ impl<'a> Cast<'a> {
                 Some(set) => *set,
                 None => {
                     let set = self.new_set(index, workload, own_template);
+                    if let (Some((claim, _)), Err(missing)) = (
+                        set.single_node.iter().find(|(_, certain)| !certain),
+                        self.snapshot.csi_drivers.all(),
+                    ) {
+                        let what = format!("whether the volume of claim {claim} is attached to one node at a time");
+                        self.gaps.insert(Gap::unread(what, &missing));
+                    }
                     if set.unknown {
                         let key = &self.workloads[workload].key;
                         let why = set.why_none.clone().unwrap_or_default();
