@@ -45,6 +45,7 @@ codes! {
     ReplacementReturns "replacement-returns": "The replacement tolerates the cordon and may land on the drained node again.";
     ReplicaNeverReady "replica-never-ready": "No pod of the workload is Ready, so its replacement will not be either.";
     VolumePinned "volume-pinned": "A volume keeps the replacement from every other node.";
+    VolumeDetachWait "volume-detach-wait": "A volume that one node at a time can use must leave the drained node before the replacement starts elsewhere.";
     LeaderMoves "leader-moves": "A leader on the node ends, and a standby takes over.";
     LeaderWithoutStandby "leader-without-standby": "A leader on the node ends, and nobody can take over.";
     SingleReplica "single-replica": "A workload has no ready replica for a while, or until the uncordon.";

@@ -10,6 +10,7 @@ pub mod one_by_one;
 pub mod pods;
 pub mod preflight;
 pub mod serving;
+pub mod volumes;
 pub mod workloads;
 
 use crate::cluster::snapshot::Snapshot;
@@ -59,6 +60,7 @@ pub const CHECKS: &[Check] = &[
     serving::api_services,
     serving::conversions,
     serving::services,
+    volumes::detaching,
     workloads::losses,
 ];
 

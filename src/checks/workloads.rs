@@ -548,6 +548,7 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
             .strip_prefix("Insufficient ")
             .is_some_and(|resource| resource.contains('/') && !resource.starts_with("ephemeral"))
     });
+    let pinned = !accelerator && reasons.iter().any(|reason| scheduling::refuses_volume(&reason.reason));
     let may = if paths == Paths::All { "stays" } else { "may stay" };
     let until = if uncordon {
         "until the uncordon"
@@ -557,6 +558,8 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
     Applies {
         code: if accelerator {
             Code::GpuCapacityShort
+        } else if pinned {
+            Code::VolumePinned
         } else {
             Code::ReplacementPending
         },
@@ -566,8 +569,14 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
         evidence: reasons
             .iter()
             .map(|reason| format!("{}: {}", listed(&reason.nodes), reason.reason))
+            .chain(found.filter(|_| pinned).into_iter().flat_map(|(end, position)| {
+                let occupant = end.occupant(&trace.cast, position);
+                occupant.map_or_else(Vec::new, |occupant| super::volumes::facts(context.snapshot, &occupant))
+            }))
             .collect(),
-        remedy: if uncordon {
+        remedy: if pinned {
+            super::volumes::remedy(context, &entry.key.namespace, uncordon)
+        } else if uncordon {
             let nodes: Vec<&str> = (0..trace.cast.nodes.len()).map(|turn| trace.cast.node_name(turn)).collect();
             let mut words = vec!["uncordon"];
             words.extend(nodes);

@@ -158,6 +158,18 @@ kinds! {
     PersistentVolumeClaim => claims: PersistentVolumeClaim, ("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true);
     /// Volumes.
     PersistentVolume => volumes: PersistentVolume, ("", "v1", "persistentvolumes", "PersistentVolume", false);
+    /// Storage classes.
+    StorageClass => storage_classes: StorageClass, ("storage.k8s.io", "v1", "storageclasses", "StorageClass", false);
+    /// The CSI drivers of each node.
+    CsiNode => csi_nodes: CsiNode, ("storage.k8s.io", "v1", "csinodes", "CSINode", false);
+    /// CSI drivers.
+    CsiDriver => csi_drivers: CsiDriver, ("storage.k8s.io", "v1", "csidrivers", "CSIDriver", false);
+    /// Volumes attached to nodes.
+    VolumeAttachment => volume_attachments: VolumeAttachment, ("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false);
+    /// Dynamic resource claims.
+    ResourceClaim => resource_claims: ResourceClaim, ("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true);
+    /// Classes of devices.
+    DeviceClass => device_classes: DeviceClass, ("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false);
     /// Quotas.
     ResourceQuota => quotas: ResourceQuota, ("", "v1", "resourcequotas", "ResourceQuota", true);
     /// Limit ranges.
@@ -188,6 +200,12 @@ impl Kind {
             .iter()
             .copied()
             .find(|candidate| candidate.info().kind == kind && candidate.info().group == group)
+    }
+
+    /// Whether servers that we know may lack the whole group. A capture leaves such kinds out, as kubectl refuses the
+    /// whole command where one is unknown; so files that hold none, complete or not, do not say that there is none.
+    pub fn optional(self) -> bool {
+        self.info().group == "resource.k8s.io"
     }
 
     /// The resource as kubectl names it, with the group where the plural alone could mean another.

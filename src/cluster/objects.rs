@@ -310,6 +310,10 @@ slim! {
     struct PodResourceClaim {
         /// Name within the pod.
         name: String,
+        /// The claim, if it has a name of its own.
+        resource_claim_name: Option<String>,
+        /// The template from which a claim is made for each pod.
+        resource_claim_template_name: Option<String>,
     }
 
     /// A container.
@@ -383,15 +387,22 @@ slim! {
         empty_dir: Option<Present>,
         /// A claim.
         persistent_volume_claim: Option<ClaimSource>,
-        /// A claim made for this pod.
-        ephemeral: Option<Present>,
-        /// Legacy volume kinds that pin or limit where a pod may run.
-        #[serde(alias = "awsElasticBlockStore", alias = "azureDisk")]
-        gce_persistent_disk: Option<Present>,
+        /// A claim made for this pod. With a claim named too: what that one is made from where it is missing.
+        ephemeral: Option<EphemeralSource>,
+        /// A disk of Google's cloud.
+        gce_persistent_disk: Option<GcePersistentDisk>,
+        /// A disk of Amazon's cloud.
+        aws_elastic_block_store: Option<DiskById>,
+        /// A disk of Microsoft's cloud.
+        azure_disk: Option<AzureDisk>,
+        /// A disk of OpenStack.
+        cinder: Option<DiskById>,
+        /// A disk of Portworx.
+        portworx_volume: Option<DiskById>,
         /// Rados block device.
-        rbd: Option<Present>,
+        rbd: Option<RadosBlockDevice>,
         /// iSCSI.
-        iscsi: Option<Present>,
+        iscsi: Option<IscsiDisk>,
         /// An inline CSI volume.
         csi: Option<CsiSource>,
     }
@@ -400,6 +411,54 @@ slim! {
     struct CsiSource {
         /// Driver name.
         driver: String,
+    }
+
+    /// A claim made for one pod.
+    struct EphemeralSource {
+        /// What it is made from.
+        volume_claim_template: VolumeClaimTemplate,
+    }
+
+    /// A disk of Google's cloud, named by a pod.
+    struct GcePersistentDisk {
+        /// Name of the disk.
+        pd_name: String,
+        /// Whether it is only read.
+        read_only: bool,
+    }
+
+    /// A disk named by its identifier.
+    struct DiskById {
+        /// Identifier.
+        #[serde(rename = "volumeID")]
+        volume_id: String,
+    }
+
+    /// A disk of Microsoft's cloud, named by a pod.
+    struct AzureDisk {
+        /// Address of the disk.
+        #[serde(rename = "diskURI")]
+        disk_uri: String,
+    }
+
+    /// A Rados block device.
+    struct RadosBlockDevice {
+        /// Ceph's monitors.
+        monitors: Vec<String>,
+        /// Pool; empty means `rbd`.
+        pool: String,
+        /// Image.
+        image: String,
+        /// Whether it is only read.
+        read_only: bool,
+    }
+
+    /// An iSCSI disk.
+    struct IscsiDisk {
+        /// Qualified name of the target.
+        iqn: String,
+        /// Whether it is only read.
+        read_only: bool,
     }
 
     /// Something whose presence is all that matters.
@@ -718,10 +777,12 @@ slim! {
         update_revision: String,
     }
 
-    /// A claim that a StatefulSet makes for each of its pods.
+    /// What a claim for one pod is made from.
     struct VolumeClaimTemplate {
         /// Metadata.
         metadata: Meta,
+        /// What is wanted.
+        spec: PersistentVolumeClaimSpec,
     }
 
     /// A DaemonSet.
@@ -1129,8 +1190,16 @@ slim! {
         volume_name: String,
         /// Access modes.
         access_modes: Vec<String>,
-        /// Storage class.
+        /// Storage class; absent at creation means the default one.
         storage_class_name: Option<String>,
+        /// Room wanted, as the request `storage`.
+        resources: ResourceRequirements,
+        /// Volumes that may be bound.
+        selector: Option<LabelSelector>,
+        /// `Filesystem` (also when absent) or `Block`.
+        volume_mode: Option<String>,
+        /// Class of attributes.
+        volume_attributes_class_name: Option<String>,
     }
 
     /// State of a claim.
@@ -1145,12 +1214,226 @@ slim! {
         metadata: Meta,
         /// What it is.
         spec: PersistentVolumeSpec,
+        /// What became of it.
+        status: PersistentVolumeStatus,
     }
 
     /// What a volume is.
     struct PersistentVolumeSpec {
         /// Nodes that reach it.
         node_affinity: VolumeNodeAffinity,
+        /// Claim that it is bound to or kept for.
+        claim_ref: Option<ClaimReference>,
+        /// How much it holds, as `storage`.
+        capacity: ResourceList,
+        /// Access modes.
+        access_modes: Vec<String>,
+        /// Storage class.
+        storage_class_name: String,
+        /// `Filesystem` (also when absent) or `Block`.
+        volume_mode: Option<String>,
+        /// Class of attributes.
+        volume_attributes_class_name: Option<String>,
+        /// A volume of a CSI driver.
+        csi: Option<CsiVolume>,
+        /// A disk of Amazon's cloud.
+        aws_elastic_block_store: Option<Present>,
+        /// A disk of Google's cloud.
+        gce_persistent_disk: Option<Present>,
+        /// A disk of Microsoft's cloud.
+        azure_disk: Option<Present>,
+        /// A disk of OpenStack.
+        cinder: Option<Present>,
+        /// A disk of Portworx.
+        portworx_volume: Option<Present>,
+    }
+
+    /// A volume of a CSI driver.
+    struct CsiVolume {
+        /// Driver name.
+        driver: String,
+        /// What the driver calls it.
+        volume_handle: String,
+    }
+
+    /// A claim named by a volume.
+    struct ClaimReference {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+        /// UID; empty means any claim of the name.
+        uid: String,
+    }
+
+    /// What became of a volume.
+    struct PersistentVolumeStatus {
+        /// `Available`, `Bound`, `Released` and so on.
+        phase: String,
+    }
+
+    /// A storage class.
+    struct StorageClass {
+        /// Metadata.
+        metadata: Meta,
+        /// Who makes volumes; `kubernetes.io/no-provisioner` means nobody.
+        provisioner: String,
+        /// `Immediate` (also when empty) or `WaitForFirstConsumer`.
+        volume_binding_mode: String,
+        /// Where volumes may be made; empty means anywhere.
+        allowed_topologies: Vec<TopologySelectorTerm>,
+    }
+
+    /// One way to say where volumes may be made: all its requirements must hold.
+    struct TopologySelectorTerm {
+        /// Requirements on the node's labels.
+        match_label_expressions: Vec<TopologySelectorRequirement>,
+    }
+
+    /// A label whose value is one of those listed.
+    struct TopologySelectorRequirement {
+        /// Label key.
+        key: String,
+        /// Values.
+        values: Vec<String>,
+    }
+
+    /// The CSI drivers of a node, whose name it has.
+    struct CsiNode {
+        /// Metadata.
+        metadata: Meta,
+        /// Its drivers.
+        spec: CsiNodeSpec,
+    }
+
+    /// CSI drivers of a node.
+    struct CsiNodeSpec {
+        /// Drivers.
+        drivers: Vec<CsiNodeDriver>,
+    }
+
+    /// A CSI driver on a node.
+    struct CsiNodeDriver {
+        /// Driver name.
+        name: String,
+        /// What it takes.
+        allocatable: VolumeNodeResources,
+    }
+
+    /// How many volumes of a driver a node takes.
+    struct VolumeNodeResources {
+        /// Volumes; absent means no limit.
+        count: Option<i64>,
+    }
+
+    /// A CSI driver.
+    struct CsiDriver {
+        /// Metadata.
+        metadata: Meta,
+        /// How it works.
+        spec: CsiDriverSpec,
+    }
+
+    /// How a CSI driver works.
+    struct CsiDriverSpec {
+        /// Whether volumes are attached to nodes; absent means true.
+        attach_required: Option<bool>,
+        /// Whether the scheduler looks at the room left for new volumes.
+        storage_capacity: bool,
+    }
+
+    /// A volume on its way to, on, or from a node.
+    struct VolumeAttachment {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: VolumeAttachmentSpec,
+    }
+
+    /// What is wanted of an attachment.
+    struct VolumeAttachmentSpec {
+        /// Driver name.
+        attacher: String,
+        /// Node.
+        node_name: String,
+        /// The volume.
+        source: VolumeAttachmentSource,
+    }
+
+    /// The volume of an attachment.
+    struct VolumeAttachmentSource {
+        /// Name of the volume.
+        persistent_volume_name: Option<String>,
+    }
+
+    /// A dynamic resource claim.
+    struct ResourceClaim {
+        /// Metadata.
+        metadata: Meta,
+        /// What is wanted.
+        spec: ResourceClaimSpec,
+        /// What is there.
+        status: ResourceClaimStatus,
+    }
+
+    /// What is wanted of a dynamic resource claim.
+    struct ResourceClaimSpec {
+        /// Devices.
+        devices: DeviceClaim,
+    }
+
+    /// Devices wanted.
+    struct DeviceClaim {
+        /// Requests.
+        requests: Vec<DeviceRequest>,
+    }
+
+    /// A request for devices.
+    struct DeviceRequest {
+        /// Name.
+        name: String,
+        /// Exactly this.
+        exactly: Option<DeviceSubRequest>,
+        /// The first of these that there is.
+        first_available: Vec<DeviceSubRequest>,
+        /// Class, in versions before `v1beta2`.
+        device_class_name: String,
+    }
+
+    /// One way to satisfy a request for devices.
+    struct DeviceSubRequest {
+        /// Name among alternatives.
+        name: String,
+        /// Class.
+        device_class_name: String,
+    }
+
+    /// State of a dynamic resource claim.
+    struct ResourceClaimStatus {
+        /// Devices given to it.
+        allocation: Option<AllocationResult>,
+        /// Who holds it.
+        reserved_for: Vec<ClaimConsumer>,
+    }
+
+    /// Devices given to a claim.
+    struct AllocationResult {
+        /// Nodes on which they can be used; absent means all.
+        node_selector: Option<NodeSelector>,
+    }
+
+    /// A holder of a dynamic resource claim.
+    struct ClaimConsumer {
+        /// Resource, such as `pods`.
+        resource: String,
+        /// Name.
+        name: String,
+    }
+
+    /// A class of devices.
+    struct DeviceClass {
+        /// Metadata.
+        metadata: Meta,
     }
 
     /// Nodes that reach a volume.

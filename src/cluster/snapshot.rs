@@ -7,9 +7,10 @@ use jiff::Timestamp;
 
 use super::kinds::{Kind, Listings};
 use super::objects::{
-    ApiService, CustomResourceDefinition, DaemonSet, Deployment, EndpointSlice, Job, Lease, LimitRange, Meta, Namespace, Node,
-    PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass, ReplicaSet, ResourceQuota, RuntimeClass, Service,
-    ServiceAccount, StatefulSet, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, WebhookConfiguration,
+    ApiService, CsiDriver, CsiNode, CustomResourceDefinition, DaemonSet, Deployment, DeviceClass, EndpointSlice, Job, Lease, LimitRange,
+    Meta, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass, ReplicaSet, ResourceClaim,
+    ResourceQuota, RuntimeClass, Service, ServiceAccount, StatefulSet, StorageClass, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding, VolumeAttachment, WebhookConfiguration,
 };
 
 /// An object that a listing holds.
@@ -29,9 +30,12 @@ macro_rules! objects {
 
 objects!(
     ApiService,
+    CsiDriver,
+    CsiNode,
     CustomResourceDefinition,
     DaemonSet,
     Deployment,
+    DeviceClass,
     EndpointSlice,
     Job,
     Lease,
@@ -44,6 +48,7 @@ objects!(
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
+    ResourceClaim,
     ResourceQuota,
     RuntimeClass,
     Service,
@@ -51,6 +56,8 @@ objects!(
     StatefulSet,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
+    StorageClass,
+    VolumeAttachment,
     WebhookConfiguration,
 );
 

@@ -14,7 +14,8 @@ use crate::cluster::live::Reader;
 use crate::cluster::snapshot::{Scope, Snapshot};
 use crate::gpustack::install::{self, Found, Install};
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
-use crate::kubernetes::{creation, selectors, workloads};
+use crate::kubernetes::workloads::{self, Owner};
+use crate::kubernetes::{creation, scheduling, selectors};
 use crate::report;
 use crate::report::finding::Verdict;
 use crate::report::shell::Kubectl;
@@ -306,6 +307,85 @@ async fn read_namespaced(
     reader.read(&[(Kind::Pod, Scope::Cluster)], snapshot).await?;
     if snapshot.pods.all().is_err() {
         parts(reader, snapshot, &[Kind::Pod], &release).await?;
+    }
+    read_storage(reader, snapshot, nodes, flags).await
+}
+
+/// Reads what the volumes and dynamic resource claims of the evicted pods hang on, if they have any.
+async fn read_storage(reader: &Reader, snapshot: &mut Snapshot, nodes: &[String], flags: &DrainFlags) -> Result<(), Failure> {
+    let (mut claims, mut devices, mut disks, mut made) = (BTreeSet::new(), BTreeSet::new(), false, false);
+    for pod in nodes.iter().flat_map(|node| snapshot.pods.on_node(node).into_iter().flatten()) {
+        if matches!(drain::filter(snapshot, pod, flags, snapshot.observed_at), Filtered::Keep(_)) {
+            continue;
+        }
+        let owner = workloads::owner(snapshot, pod);
+        let namespace = &pod.metadata.namespace;
+        if matches!(owner, Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty()) {
+            claims.insert(namespace.clone());
+        }
+        for spec in [&pod.spec].into_iter().chain(owner.template().map(|template| &template.spec)) {
+            for volume in &spec.volumes {
+                if volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some() {
+                    claims.insert(namespace.clone());
+                }
+                made |= volume.ephemeral.is_some();
+                disks |= volume.aws_elastic_block_store.is_some()
+                    || volume.gce_persistent_disk.is_some()
+                    || volume.azure_disk.is_some()
+                    || volume.cinder.is_some()
+                    || volume.portworx_volume.is_some();
+            }
+            if !spec.resource_claims.is_empty() {
+                devices.insert(namespace.clone());
+            }
+        }
+    }
+    if !devices.is_empty() {
+        parts(reader, snapshot, &[Kind::ResourceClaim], &devices).await?;
+        reader.read(&[(Kind::DeviceClass, Scope::Cluster)], snapshot).await?;
+    }
+    if !claims.is_empty() {
+        parts(reader, snapshot, &[Kind::PersistentVolumeClaim], &claims).await?;
+        reader.read(&[(Kind::PersistentVolume, Scope::Cluster)], snapshot).await?;
+        made |= claims.iter().any(|namespace| match snapshot.claims.in_namespace(namespace) {
+            Ok(claims) => claims.iter().any(|claim| claim.spec.volume_name.is_empty()),
+            Err(_) => true,
+        });
+        disks |= snapshot
+            .volumes
+            .all()
+            .map_or(true, |volumes| volumes.iter().any(|volume| scheduling::driver(volume).is_some()));
+    }
+    if claims.is_empty() && !disks {
+        return Ok(());
+    }
+    // A claim that is made anew has a class too, and one that is missing is made by its StatefulSet.
+    let statefully = claims.iter().any(|namespace| {
+        let sets = snapshot.stateful_sets.in_namespace(namespace);
+        sets.is_ok_and(|sets| sets.iter().any(|set| !set.spec.volume_claim_templates.is_empty()))
+    });
+    let mut wanted = Vec::new();
+    if made || statefully {
+        wanted.push((Kind::StorageClass, Scope::Cluster));
+    }
+    if made || statefully || disks {
+        wanted.extend([
+            (Kind::CsiNode, Scope::Cluster),
+            (Kind::CsiDriver, Scope::Cluster),
+            (Kind::VolumeAttachment, Scope::Cluster),
+        ]);
+    }
+    reader.read(&wanted, snapshot).await?;
+    let mut drivers = snapshot.csi_nodes.seen().iter().flat_map(|node| &node.spec.drivers);
+    if drivers.any(|driver| driver.allocatable.count.is_some()) {
+        // A node's limit counts the volumes of all its pods, whatever their namespace.
+        reader.read(&[(Kind::PersistentVolumeClaim, Scope::Cluster)], snapshot).await?;
+        reader
+            .read(
+                &[(Kind::PersistentVolume, Scope::Cluster), (Kind::StorageClass, Scope::Cluster)],
+                snapshot,
+            )
+            .await?;
     }
     Ok(())
 }

@@ -74,10 +74,15 @@ pub fn empty(selector: &LabelSelector) -> bool {
 /// Whether a node matches a node selector: terms are ORed, the requirements of a term ANDed, and a term with none
 /// matches nothing.
 pub fn matches_node(selector: &NodeSelector, node: &Node) -> bool {
-    selector.node_selector_terms.iter().any(|term| matches_term(term, node))
+    matches_node_labels(selector, &node.metadata.name, &node.metadata.labels)
 }
 
-fn matches_term(term: &NodeSelectorTerm, node: &Node) -> bool {
+/// The same for a node's labels, and its name where `matchFields` may mean it.
+pub fn matches_node_labels(selector: &NodeSelector, name: &str, labels: &StringMap) -> bool {
+    selector.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
+}
+
+fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &StringMap) -> bool {
     if term.match_expressions.is_empty() && term.match_fields.is_empty() {
         return false;
     }
@@ -92,18 +97,14 @@ fn matches_term(term: &NodeSelectorTerm, node: &Node) -> bool {
     });
     // A field other than the name has the empty value (nodeSelectorRequirementsAsFieldSelector, `k8s.io/apimachinery/pkg/fields`).
     let fields = term.match_fields.iter().all(|requirement| {
-        let value = if requirement.key == "metadata.name" {
-            node.metadata.name.as_str()
-        } else {
-            ""
-        };
+        let value = if requirement.key == "metadata.name" { name } else { "" };
         match (requirement.operator, requirement.values.as_slice()) {
             (SelectorOperator::In, [wanted]) => value == wanted,
             (SelectorOperator::NotIn, [unwanted]) => value != unwanted,
             _ => false,
         }
     });
-    valid && fields && all_hold(&term.match_expressions, &node.metadata.labels)
+    valid && fields && all_hold(&term.match_expressions, labels)
 }
 
 /// Whether a pod's node selector and required node affinity both match a node (GetRequiredNodeAffinity).

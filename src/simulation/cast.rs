@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::kinds::Kind;
-use crate::cluster::objects::{ApiService, CustomResourceDefinition, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume};
+use crate::cluster::objects::{
+    ApiService, CustomResourceDefinition, EphemeralSource, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume,
+};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
 use crate::kubernetes::admission::{self, Called, Configured, Endpoint, Operation, Request};
@@ -14,7 +16,7 @@ use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::endpoints::{self, PodRoute, Route};
 use crate::kubernetes::eviction::{self, Allowance};
 use crate::kubernetes::host_ports::{self, BoundPort};
-use crate::kubernetes::scheduling::{Incoming, Placement, gated};
+use crate::kubernetes::scheduling::{self, Incoming, Placement, gated};
 use crate::kubernetes::workloads::{self, Owner, When, WorkloadKey, job, stateful_set};
 
 use super::assume::{Assume, Class};
@@ -123,10 +125,17 @@ impl Props {
                 }
                 Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
                     let mut spec = admitted(&set.spec.template.spec);
-                    spec.volumes.extend(set.spec.volume_claim_templates.iter().map(|claim| Volume {
+                    let claims = &set.spec.volume_claim_templates;
+                    // A claim takes the place of a volume of its name (`pkg/controller/statefulset/stateful_set_utils.go`).
+                    spec.volumes
+                        .retain(|volume| !claims.iter().any(|claim| claim.metadata.name == volume.name));
+                    spec.volumes.extend(claims.iter().map(|claim| Volume {
                         name: claim.metadata.name.clone(),
                         persistent_volume_claim: Some(crate::cluster::objects::ClaimSource {
                             claim_name: format!("{}-{}", claim.metadata.name, pod.metadata.name),
+                        }),
+                        ephemeral: Some(EphemeralSource {
+                            volume_claim_template: claim.clone(),
                         }),
                         ..Volume::default()
                     }));
@@ -230,6 +239,8 @@ pub struct Set<'a> {
     pub becomes_ready: bool,
     /// Host ports that a replacement binds.
     pub ports: Vec<BoundPort>,
+    /// Claims of a replacement whose volumes are attached to one node at a time; and whether that is certain.
+    pub single_node: Vec<(&'a str, bool)>,
     /// Webhooks called for the creation of a replacement.
     pub create_hooks: Vec<(usize, bool)>,
     /// Webhooks called when a replacement is bound to a node.
@@ -579,6 +590,13 @@ impl<'a> Cast<'a> {
                 None => {
                     let stored = (reference.kind.clone(), pod.metadata.namespace.clone(), reference.name.clone());
                     let set = self.new_set(index, workload, own_template, props.admitted.get(&stored));
+                    if let (Some((claim, _)), Err(missing)) = (
+                        set.single_node.iter().find(|(_, certain)| !certain),
+                        self.snapshot.csi_drivers.all(),
+                    ) {
+                        let what = format!("whether the volume of claim {claim} is attached to one node at a time");
+                        self.gaps.insert(Gap::unread(what, &missing).of(Class::Nodes));
+                    }
                     self.sets.push(set);
                     known.insert(id, self.sets.len() - 1);
                     self.sets.len() - 1
@@ -650,6 +668,7 @@ impl<'a> Cast<'a> {
             preempts: pod.spec.preemption_policy.as_deref() != Some("Never"),
             becomes_ready: pod.ready(),
             ports: template.map(|template| host_ports::bound(template.spec)).unwrap_or_default(),
+            single_node: template.map(|template| self.single_node(&template)).unwrap_or_default(),
             create_hooks: Vec::new(),
             bind_hooks: Vec::new(),
             status_hooks: Vec::new(),
@@ -710,6 +729,21 @@ impl<'a> Cast<'a> {
             },
         }
         set
+    }
+
+    fn single_node(&self, template: &Incoming<'a>) -> Vec<(&'a str, bool)> {
+        let claims = template
+            .spec
+            .volumes
+            .iter()
+            .filter_map(|volume| volume.persistent_volume_claim.as_ref());
+        claims
+            .filter_map(|source| {
+                let claim = self.snapshot.claims.find(template.namespace, &source.claim_name)?;
+                let single = scheduling::single_node(self.snapshot, claim)?;
+                Some((source.claim_name.as_str(), single.certain))
+            })
+            .collect()
     }
 
     fn gather_workloads(&mut self) {

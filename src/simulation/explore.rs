@@ -424,6 +424,13 @@ impl<'a, 'b> Explorer<'a, 'b> {
         if let Some(name) = incoming.spec.node_name.as_deref().filter(|name| !name.is_empty()) {
             return state.placement.index(name).into_iter().collect();
         }
+        if decisions.iter().any(|decision| matches!(decision, Decision::Unknown(_))) {
+            let key = &self.cast.workloads[self.cast.sets[state.new[index].set].workload].key;
+            for missing in scheduling::storage_unread(&state.placement, &incoming) {
+                let gap = Gap::unread(format!("where the volumes of {key} can be used"), &missing).of(Class::Nodes);
+                self.gaps.borrow_mut().insert(gap);
+            }
+        }
         let takers: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
             .collect();
@@ -461,6 +468,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let helps = |reason: &str| {
             reason.starts_with("Insufficient")
                 || reason.starts_with("Too many pods")
+                || scheduling::refuses_volume_in_use(reason)
                 || ["ports", "anti-affinity", "spread"].iter().any(|word| reason.contains(word))
         };
         let lower = |occupant: &scheduling::Occupant<'_>| !occupant.terminating && occupant.spec.priority.unwrap_or(0) < priority;

@@ -193,7 +193,12 @@ impl<'a> State<'a> {
 
     /// Whether a replacement is Ready, once it had the time.
     pub fn ready(&self, cast: &Cast<'a>, new: &New) -> bool {
-        matches!(new.progress, Progress::Placed { crashes: false, .. }) && new.reported && cast.sets[new.set].becomes_ready
+        match new.progress {
+            Progress::Placed { node, crashes: false } => {
+                new.reported && cast.sets[new.set].becomes_ready && !self.waits_for_volume(cast, new.set, node)
+            }
+            _ => false,
+        }
     }
 
     /// Lets kubelets write the status of what runs, where no webhook refuses that; whether any was written.
@@ -208,6 +213,21 @@ impl<'a> State<'a> {
             self.new[*index].reported = true;
         }
         !reportable.is_empty()
+    }
+
+    /// Whether a volume of a replacement is still attached to another node, where another pod uses it too.
+    fn waits_for_volume(&self, cast: &Cast<'a>, set: usize, node: usize) -> bool {
+        let entry = &cast.sets[set];
+        let namespace = entry.template.map_or("", |template| template.namespace);
+        entry.single_node.iter().any(|(claim, certain)| {
+            (*certain || cast.assume.worst(Class::Nodes))
+                && self
+                    .placement
+                    .nodes()
+                    .iter()
+                    .enumerate()
+                    .any(|(other, state)| other != node && state.uses_claim(namespace, claim))
+        })
     }
 
     fn ready_new(&self, cast: &Cast<'a>, only_sure: bool, belongs: impl Fn(&New) -> bool) -> i64 {

@@ -1,4 +1,5 @@
-//! All kubelets of a cluster: real sockets for every bound pod, statuses, deletions, heartbeats; and what takes Kueue's finalizer off.
+//! All kubelets of a cluster: real sockets for every bound pod, statuses, deletions, heartbeats; Kueue's removal of its
+//! finalizer; and a provisioner of volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -44,11 +45,15 @@ impl Kubelets {
         let thread = std::thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
-                let mut heartbeat = Instant::now();
+                let (mut heartbeat, mut provision) = (Instant::now(), Instant::now());
                 while !stop.load(Ordering::Relaxed) {
                     if heartbeat <= Instant::now() {
                         heartbeat = Instant::now() + Duration::from_secs(5);
                         player.beat();
+                    }
+                    if provision <= Instant::now() {
+                        provision = Instant::now() + Duration::from_millis(500);
+                        player.provision();
                     }
                     player.turn();
                     std::thread::sleep(Duration::from_millis(100));
@@ -125,6 +130,22 @@ impl Player {
                 let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec});
                 let _ = self.api.post(leases, &lease);
             }
+        }
+    }
+
+    /// Makes the volumes of claims for which the scheduler has chosen a node, as a provisioner does.
+    fn provision(&self) {
+        for claim in self.api.list("/api/v1/persistentvolumeclaims") {
+            let chosen = claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_string();
+            if !chosen || text(&claim, "/status/phase") != "Pending" {
+                continue;
+            }
+            let (spec, uid) = (&claim["spec"], text(&claim, "/metadata/uid"));
+            let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": format!("made-{uid}")},
+                "spec": {"capacity": spec["resources"]["requests"], "accessModes": spec["accessModes"], "storageClassName": spec["storageClassName"],
+                    "persistentVolumeReclaimPolicy": "Retain", "csi": {"driver": "made.example.com", "volumeHandle": uid},
+                    "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace(&claim), "name": claim["metadata"]["name"], "uid": uid}}});
+            let _ = self.api.post("/api/v1/persistentvolumes", &volume);
         }
     }
 

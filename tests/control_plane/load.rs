@@ -57,7 +57,8 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
         .partition(|object| LATE.iter().any(|kind| object["kind"] == *kind));
     early.sort_by_key(|object| match text(object, "/kind") {
         "Namespace" => 0,
-        "CustomResourceDefinition" | "PriorityClass" | "RuntimeClass" => 1,
+        // A claim that comes before its volume waits for the controller's next look, up to 15 s.
+        "CustomResourceDefinition" | "PriorityClass" | "RuntimeClass" | "StorageClass" | "PersistentVolume" => 1,
         _ => 2,
     });
     for object in early {

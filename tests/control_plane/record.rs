@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::observed::Reality;
 
 /// Every kind that a preflight may read.
-const KINDS: [&str; 26] = [
+const KINDS: [&str; 32] = [
     "nodes",
     "namespaces",
     "pods",
@@ -36,6 +36,12 @@ const KINDS: [&str; 26] = [
     "runtimeclasses",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
+    "storageclasses",
+    "csinodes",
+    "csidrivers",
+    "volumeattachments",
+    "resourceclaims",
+    "deviceclasses",
 ];
 
 /// `kubectl get … -A -o yaml` of this moment.
@@ -96,11 +102,16 @@ fn strip(value: &mut Value) {
 /// Fields that no rule reads.
 fn unread(field: &str, value: &Value) -> bool {
     match field {
-        // Those of a mirror pod and of a Job's index decide something; all others are the test's own or noise.
-        "annotations" => {
-            let text = value.to_string();
-            !text.contains("kubernetes.io/config") && !text.contains("job-index-failure-count")
-        }
+        // Those of mirror pods, claims, classes and a Job's index decide something; all others are the test's own or noise.
+        "annotations" => ![
+            "kubernetes.io/config",
+            "pv.kubernetes.io/",
+            "volume.kubernetes.io/selected-node",
+            "is-default-class",
+            "job-index-failure-count",
+        ]
+        .iter()
+        .any(|read| value.to_string().contains(read)),
         "managedFields" | "env" | "envFrom" | "image" | "imageID" | "imagePullPolicy" | "caBundle" | "nodeInfo" | "volumeMounts" => true,
         "terminationMessagePath" | "terminationMessagePolicy" | "dnsPolicy" | "securityContext" | "lastUpdateTime" => true,
         "progressDeadlineSeconds" | "revisionHistoryLimit" | "resourceVersion" => true,

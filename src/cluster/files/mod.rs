@@ -99,7 +99,7 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
             .with_hint(capture_hint()));
     }
     for &kind in Kind::ALL {
-        let outcome = if complete || read(kind, listings.count(kind)) {
+        let outcome = if (complete && !kind.optional()) || read(kind, listings.count(kind)) {
             Ok(())
         } else {
             Err(NotRead {
@@ -303,6 +303,7 @@ fn capture_hint() -> String {
 /// With every kind captured and no error printed, `-f cluster.yaml --complete` reads it: without `--complete` a kind
 /// that has no objects stays unread, as kubectl leaves no trace of it.
 pub fn capture_command(kinds: &[Kind]) -> String {
-    let resources: Vec<String> = kinds.iter().map(|kind| kind.resource()).collect();
+    let kinds = kinds.iter().filter(|kind| !kind.optional());
+    let resources: Vec<String> = kinds.map(|kind| kind.resource()).collect();
     format!("kubectl get {} -A -o yaml > cluster.yaml", resources.join(","))
 }

@@ -14,6 +14,10 @@ mod taint_toleration;
 #[cfg(test)]
 mod testing;
 mod topology_spread;
+mod volume_binding;
+mod volume_limits;
+mod volume_restrictions;
+mod volume_zone;
 mod volumes;
 
 use std::borrow::Cow;
@@ -23,12 +27,16 @@ use std::rc::Rc;
 use crate::cluster::objects::{LabelSelector, Node, Pod, PodSpec, PodStatus, SelectorOperator, SelectorRequirement, StringMap};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
+use self::dynamic_resources::DynamicResources;
 use self::inter_pod_affinity::{InterPodAffinity, anti_affinity};
 use self::node_ports::HostPort;
 use self::resources_fit::Amounts;
 use self::topology_spread::TopologySpread;
+use self::volumes::PodVolumes;
 
 pub use self::gates::{gated, other_scheduler};
+pub use self::volume_limits::driver;
+pub use self::volumes::{SingleNode, refuses_volume, refuses_volume_in_use, single_node, storage_unread};
 
 /// A pod on a node, as the filters see it. Finished pods are none.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +161,20 @@ impl<'a> NodeState<'a> {
     /// The pods on it.
     pub fn occupants(&self) -> impl Iterator<Item = &Occupant<'a>> {
         self.entries.iter().map(|entry| &entry.occupant)
+    }
+
+    /// Whether a pod on it uses a claim; a terminating one still does.
+    pub fn uses_claim(&self, namespace: &str, claim: &str) -> bool {
+        let mut volumes = self
+            .occupants()
+            .filter(|occupant| occupant.namespace == namespace)
+            .flat_map(|occupant| &occupant.spec.volumes);
+        volumes.any(|volume| {
+            volume
+                .persistent_volume_claim
+                .as_ref()
+                .is_some_and(|source| source.claim_name == claim)
+        })
     }
 
     /// What its pods request of a resource in sum: thousandths of `cpu`, whole units of the others; `None` where a
@@ -365,8 +387,13 @@ pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decisio
     let requests = resources_fit::pod_requests(incoming.spec, None);
     let spread = TopologySpread::new(placement, incoming);
     let affinity = InterPodAffinity::new(placement, incoming);
+    let volumes = PodVolumes::new(placement, incoming);
+    let resources = DynamicResources::new(placement, incoming);
     let all_pods = placement.pods_known();
-    let filters: [&dyn Fn(&NodeState<'_>) -> Decision; 11] = [
+    let filters: [&dyn Fn(&NodeState<'_>) -> Decision; 13] = [
+        // Where these refuse, the scheduler looks at no node.
+        &|_| resources.before(),
+        &|_| volumes.before(),
         &|node| node_unschedulable::filter(node, incoming),
         &|node| node_name::filter(node, incoming),
         &|node| taint_toleration::filter(node, incoming, placement.comparisons),
@@ -380,10 +407,10 @@ pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decisio
                 Err(unread) => Decision::Unknown(format!("what the pods on node {} leave: {unread}", node.name())),
             },
         },
-        &|_| volumes::filter(incoming),
+        &|node| volumes.filter(node),
         &|node| spread.filter(node),
         &|node| affinity.filter(node),
-        &|_| dynamic_resources::filter(incoming),
+        &|node| resources.filter(node),
     ];
     placement
         .nodes
@@ -448,8 +475,12 @@ mod tests {
     #[test]
     fn a_refusal_beats_what_is_unknown_and_the_first_one_gives_the_words() {
         let snapshot = cluster(CLUSTER);
-        let claim = "{spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: x}}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
+        let claim =
+            "{spec: {resourceClaims: [{name: r}], nodeSelector: {host: a}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}";
         assert_eq!(said(&snapshot, claim), ["Insufficient cpu", "node(s) were unschedulable"]);
+        // What is refused before any node is looked at is refused of all.
+        let claim = claim.replace("{name: r}", "{name: r, resourceClaimName: x}");
+        assert_eq!(said(&snapshot, &claim), ["could not find ResourceClaim \"d/x\""; 2]);
         assert_eq!(
             said(
                 &snapshot,
@@ -472,38 +503,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_modelled_is_unknown_for_those_who_use_it() {
-        let snapshot = cluster("node a");
-        let volume = |kind: &str| said(&snapshot, &format!("{{spec: {{volumes: [{{name: v, {kind}}}]}}}}")).remove(0);
+    fn most_volumes_are_everywhere() {
         for kind in [
             "hostPath: {path: /}",
             "emptyDir: {}",
             "configMap: {name: x}",
             "csi: {driver: x}",
             "persistentVolumeClaim: null",
+            "azureDisk: {diskURI: x}",
         ] {
-            assert_eq!(volume(kind), "fits", "{kind}");
+            let pod = format!("{{spec: {{volumes: [{{name: v, {kind}}}]}}}}");
+            assert_eq!(said(&cluster("node a"), &pod), ["fits"], "{kind}");
         }
-        for kind in [
-            "persistentVolumeClaim: {claimName: x}",
-            "ephemeral: {}",
-            "gcePersistentDisk: {}",
-            "awsElasticBlockStore: {}",
-            "azureDisk: {}",
-            "rbd: {}",
-            "iscsi: {}",
-        ] {
-            assert!(volume(kind).starts_with("? where volume v can be used"), "{kind}");
-        }
-        assert_eq!(
-            said(&snapshot, "{spec: {resourceClaims: [{name: gpu}]}}"),
-            ["? where resource claim gpu can be allocated: dynamic resources are not modelled"]
-        );
-        let class = "{spec: {containers: [{name: c, resources: {limits: {deviceclass.resource.kubernetes.io/gpu: 1}}}]}}";
-        assert_eq!(
-            said(&snapshot, class),
-            ["? where its device class can be allocated: dynamic resources are not modelled"]
-        );
     }
 
     #[test]

@@ -5,14 +5,19 @@ use crate::cluster::kinds::Kind;
 use crate::cluster::objects::Pod;
 use crate::cluster::snapshot::{Scope, ServerVersion, Snapshot};
 
-/// A cluster of which everything was read: nodes, pods and namespaces as flow mappings, one a line, starting with
-/// `node`, `pod` or `namespace` and the name (`namespace/name` for a pod), then `@node` for a bound pod.
+/// A cluster of which everything was read: objects as flow mappings, one a line, starting with their kind (`node`,
+/// `pod`, `claim` …) and the name (`namespace/name` for what lives in one), then `@node` for a bound pod.
 ///
 /// A node has the label `host` with its name, and room for ten pods, four cores and 8Gi, unless it says otherwise.
 pub(super) fn cluster(text: &str) -> Snapshot {
+    without(&[], text)
+}
+
+/// The same, with some kinds not read.
+pub(super) fn without(kinds: &[Kind], text: &str) -> Snapshot {
     let mut snapshot = partial(text);
-    for kind in [Kind::Node, Kind::Pod, Kind::Namespace] {
-        snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
+    for kind in Kind::ALL.iter().filter(|kind| !kinds.contains(kind)) {
+        snapshot.objects.cover(*kind, Scope::Cluster, Ok(()));
     }
     snapshot
 }
@@ -53,6 +58,14 @@ pub(super) fn partial(text: &str) -> Snapshot {
                 Kind::Pod
             }
             "namespace" => Kind::Namespace,
+            "claim" => Kind::PersistentVolumeClaim,
+            "volume" => Kind::PersistentVolume,
+            "class" => Kind::StorageClass,
+            "csinode" => Kind::CsiNode,
+            "driver" => Kind::CsiDriver,
+            "attachment" => Kind::VolumeAttachment,
+            "resourceclaim" => Kind::ResourceClaim,
+            "deviceclass" => Kind::DeviceClass,
             other => panic!("{other}"),
         };
         snapshot.objects.insert(kind, object).unwrap();
