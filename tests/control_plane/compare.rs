@@ -272,6 +272,16 @@ fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             ));
         }
         for entry in predicted.iter().filter(|entry| entry["certainty"] == "certain") {
+            // The drain may also bring back what was not served: its pods move to where they can run.
+            if until(entry, "already") {
+                if !probe.before {
+                    problems.push(format!(
+                        "{} {}: really served before the drain; predicted {entry}",
+                        probe.what, probe.name
+                    ));
+                }
+                continue;
+            }
             let brief = until(entry, "replacement-ready");
             if !probe.refused() && !brief {
                 problems.push(format!(
