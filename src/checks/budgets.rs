@@ -384,7 +384,7 @@ pub fn bypassed(context: &Context<'_>) -> Vec<Finding> {
     if !trace.cast.flags.disable_eviction {
         return Vec::new();
     }
-    let Some(start) = trace.ends.first().map(|_| State::new(&trace.cast, true, false)) else {
+    let Some(start) = trace.ends.first().map(|_| State::new(&trace.cast, false, false)) else {
         return Vec::new();
     };
     let mut found = Vec::new();

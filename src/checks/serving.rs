@@ -361,7 +361,10 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, candidate) in trace.cast.candidates.iter().enumerate() {
         for (hook, _) in &candidate.eviction_hooks {
-            if trace.ends.iter().any(|end| matches!(end.old[index], Old::Failed(_))) {
+            let hook_served = trace.cast.hooks[*hook].served;
+            let backs = hook_served.is_some_and(|served| trace.cast.served[served].candidates.contains(&index));
+            let lost = hook_served.map_or(trace.cast.hooks[*hook].url.is_none(), |served| loss(trace, served).is_some());
+            if lost && !backs {
                 groups.entry(*hook).or_default().push(index);
             }
         }
@@ -369,9 +372,8 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (hook, pods) in groups {
         let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
-        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else {
-            continue;
-        };
+        // Evictions that are sent while the last backend ends may come too late for it.
+        let (severity, certainty) = graded(failed, Severity::Unsafe, Severity::AtRisk).unwrap_or((Severity::AtRisk, Certainty::Possible));
         let configured = &trace.cast.hooks[hook].configured;
         let names: Vec<String> = pods
             .iter()
@@ -382,10 +384,18 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
             severity,
             certainty,
             object(configured.kind(), "", &configured.configuration.metadata.name),
-            format!("webhook {} is called for evictions, and nobody answers it", configured.webhook.name),
+            format!(
+                "webhook {} is called for evictions, and {} nobody answers it",
+                configured.webhook.name,
+                if failed == Paths::None {
+                    "once its last backend ends"
+                } else {
+                    "then"
+                }
+            ),
         );
         item.node = Some(trace.cast.node_name(trace.cast.candidates[pods[0]].turn).to_owned());
-        item.evidence = vec![format!("evictions refused with 500: {}", listed(&names))];
+        item.evidence = vec![format!("evictions that it is asked about: {}", listed(&names))];
         item.consequence = "kubectl gives these pods up; they stay on the cordoned node".to_owned();
         item.remedy = match trace.cast.hooks[hook].served {
             Some(served) => more_replicas(context, served),

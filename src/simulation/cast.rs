@@ -992,7 +992,7 @@ impl<'a> Cast<'a> {
                         .candidate_of(pod)
                         .is_some_and(|candidate| self.removed(&self.candidates[candidate]));
                     if !candidate && !self.waiting.iter().any(|waiting| std::ptr::eq(waiting.pod, pod)) {
-                        entry.others.push(counted(budget, pod));
+                        entry.others.push(counted(pod));
                     }
                 }
             }
@@ -1000,14 +1000,9 @@ impl<'a> Cast<'a> {
         }
         if entry.fixed.is_none() {
             let mut pods = entry.others.clone();
-            pods.extend(
-                entry
-                    .candidates
-                    .iter()
-                    .map(|candidate| counted(budget, self.candidates[*candidate].pod)),
-            );
+            pods.extend(entry.candidates.iter().map(|candidate| counted(self.candidates[*candidate].pod)));
             let waiting = self.waiting.iter().map(|waiting| waiting.pod);
-            pods.extend(waiting.filter(|pod| eviction::selects(budget, pod)).map(|pod| counted(budget, pod)));
+            pods.extend(waiting.filter(|pod| eviction::selects(budget, pod)).map(|pod| counted(pod)));
             entry.fixed = disruption::status(self.snapshot, budget, &pods).err();
         }
         if let Some(missing) = &entry.fixed {
@@ -1300,12 +1295,12 @@ fn owner_name<'b>(owner: &'b Owner<'_>) -> &'b str {
 }
 
 /// A pod as a budget counts it.
-pub(super) fn counted<'a>(budget: &PodDisruptionBudget, pod: &'a Pod) -> Counted<'a> {
+pub(super) fn counted(pod: &Pod) -> Counted<'_> {
     Counted {
         namespace: &pod.metadata.namespace,
         name: &pod.metadata.name,
         controller: pod.metadata.controller(),
-        healthy: pod.ready() && !pod.metadata.terminating() && !budget.status.disrupted_pods.contains_key(&pod.metadata.name),
+        healthy: pod.ready() && !pod.metadata.terminating(),
     }
 }
 

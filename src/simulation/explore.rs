@@ -54,8 +54,9 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
             .iter()
             .any(|hold| matches!(hold, Hold::Unfamiliar(_) | Hold::Overdue))
     });
+    let disrupted = cast.budgets.iter().any(|budget| !budget.budget.status.disrupted_pods.is_empty());
     let mut open = vec![State::new(cast, true, false)];
-    if unfamiliar {
+    if unfamiliar || disrupted {
         open.push(State::new(cast, false, false));
     }
     if cast.last_backends_make_way() {
@@ -240,43 +241,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 .collect();
         }
         choices.retain(|choice| !choice.is_empty());
-        let late: Vec<Choice> = choices.iter().filter_map(|choice| self.late(state, choice)).collect();
-        choices.extend(late);
         choices
-    }
-
-    /// The same round where a webhook that is called for evictions has lost its last backend by the time it is asked
-    /// about the others.
-    fn late(&self, state: &State<'a>, choice: &Choice) -> Option<Choice> {
-        let gone = |hook: usize| {
-            self.cast.hooks[hook].served.is_some_and(|served| {
-                let backends = choice
-                    .accepted
-                    .iter()
-                    .filter(|index| self.cast.served[served].candidates.contains(index))
-                    .count();
-                backends > 0 && state.endpoints(self.cast, served, false) == super::cast::count(backends)
-            })
-        };
-        let backs = |index: usize, hook: usize| {
-            self.cast.hooks[hook]
-                .served
-                .is_some_and(|served| self.cast.served[served].candidates.contains(&index))
-        };
-        let (failed, accepted): (Vec<usize>, Vec<usize>) = choice.accepted.iter().copied().partition(|index| {
-            self.cast.candidates[*index]
-                .eviction_hooks
-                .iter()
-                .any(|(hook, certain)| *certain && gone(*hook) && !backs(*index, *hook))
-        });
-        if failed.is_empty() {
-            return None;
-        }
-        Some(Choice {
-            accepted,
-            failed: choice.failed.iter().copied().chain(failed).collect(),
-            budgets: choice.budgets.clone(),
-        })
     }
 
     /// The ways to share out an allowance among pods, those of one kind being alike.

@@ -99,8 +99,9 @@ pub struct State<'a> {
     pub served_lows: Vec<Low>,
     /// How each node ended so far.
     pub ended: Vec<DrainOutcome>,
-    /// Whether finalizers that are not familiar are removed by whoever put them there.
-    pub unfamiliar_released: bool,
+    /// Whether what others may do without us knowing is done: unfamiliar finalizers removed, pods that somebody was
+    /// about to delete left alone.
+    pub others_act: bool,
     /// Whether a terminating backend still answers when the pods that replace those of its round are created and bound.
     pub lingers: bool,
 }
@@ -120,7 +121,7 @@ pub type Key = (
 
 impl<'a> State<'a> {
     /// The moment before the drain, with the cordons in place.
-    pub fn new(cast: &Cast<'a>, unfamiliar_released: bool, lingers: bool) -> Self {
+    pub fn new(cast: &Cast<'a>, others_act: bool, lingers: bool) -> Self {
         let low = |count| Low {
             certain: count,
             possible: count,
@@ -149,7 +150,7 @@ impl<'a> State<'a> {
             workload_lows: cast.workloads.iter().map(|workload| low(workload.ready_before)).collect(),
             served_lows: cast.served.iter().map(|served| low(served.before())).collect(),
             ended: Vec::new(),
-            unfamiliar_released,
+            others_act,
             lingers,
         };
         for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
@@ -183,7 +184,7 @@ impl<'a> State<'a> {
             self.workload_lows.clone(),
             self.served_lows.clone(),
             self.ended.clone(),
-            [self.unfamiliar_released, self.lingers],
+            [self.others_act, self.lingers],
         )
     }
 
@@ -270,7 +271,7 @@ impl<'a> State<'a> {
             Hold::JobTracking => admitted(),
             Hold::Deletion => !self.refused(cast, &cast.candidates[candidate].ending_hooks),
             Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
-            Hold::Unfamiliar(_) | Hold::Overdue => self.unfamiliar_released,
+            Hold::Unfamiliar(_) | Hold::Overdue => self.others_act,
             Hold::Nobody(_) | Hold::Node => false,
         }
     }
@@ -333,11 +334,17 @@ impl<'a> State<'a> {
         }
         let mut pods = budget.others.clone();
         for candidate in &budget.candidates {
-            let pod = counted(budget.budget, cast.candidates[*candidate].pod);
+            let pod = counted(cast.candidates[*candidate].pod);
             match self.old[*candidate] {
                 Old::Gone(_) => {}
                 Old::Terminating(_) => pods.push(Counted { healthy: false, ..pod }),
                 Old::Here | Old::Failed(_) => pods.push(pod),
+            }
+        }
+        // Who was about to be deleted counts again two minutes later, if it is still there (`buildDisruptedPodMap`).
+        if !self.others_act {
+            for pod in &mut pods {
+                pod.healthy &= !budget.budget.status.disrupted_pods.contains_key(pod.name);
             }
         }
         for new in self.new.iter().filter(|new| new.progress != Progress::NotCreated) {
@@ -346,13 +353,13 @@ impl<'a> State<'a> {
                     let pod = cast.candidates[candidate].pod;
                     pods.push(Counted {
                         healthy: self.ready(cast, new),
-                        ..counted(budget.budget, pod)
+                        ..counted(pod)
                     });
                 }
                 (_, Some(waiting)) if crate::kubernetes::eviction::selects(budget.budget, cast.waiting[waiting].pod) => {
                     pods.push(Counted {
                         healthy: self.ready(cast, new),
-                        ..counted(budget.budget, cast.waiting[waiting].pod)
+                        ..counted(cast.waiting[waiting].pod)
                     });
                 }
                 _ => {}
