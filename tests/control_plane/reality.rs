@@ -19,6 +19,14 @@ use crate::state::{Drain, Probe, State};
 /// kubectl repeats a refused eviction every 5 s: two repetitions without any change, and some.
 const QUIET: Duration = Duration::from_secs(12);
 const DEADLINE: Duration = Duration::from_secs(120);
+/// A Job replaces failed pods after 10 s, then 20, then 40.
+const BACKOFF: Duration = Duration::from_secs(45);
+
+/// How long nothing may change until nothing will: longer where a Job may still make pods.
+fn patience(api: &Api, missing_before: &BTreeMap<String, usize>) -> Duration {
+    let late = |(key, count): &(String, usize)| key.starts_with("Job/") && missing_before.get(key).copied().unwrap_or(0) < *count;
+    if quiet::missing(api).iter().any(late) { BACKOFF } else { QUIET }
+}
 
 /// Drains, waits until the cluster has come to rest, and tells what there is then.
 pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Reality {
