@@ -40,9 +40,8 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
         .collect();
 
-    let (ended, words) = run(cluster, api, drain);
-    // A Job waits ten seconds before it replaces a failed pod,
-    // and an API whose backend is back is looked at again only after some seconds.
+    let (ended, words) = run(cluster, api, drain, &missing_before);
+    // An API whose backend is back is looked at again only after some seconds.
     let available = || {
         api.list("/apis/apiregistration.k8s.io/v1/apiservices")
             .iter()
@@ -54,7 +53,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
                 .iter()
                 .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
     };
-    quiet::settle(api, QUIET, Duration::from_secs(40), complete);
+    quiet::settle(api, patience(api, &missing_before), Duration::from_secs(60), complete);
     stop.store(true, Ordering::Relaxed);
 
     let after = api.list("/api/v1/pods");
@@ -93,7 +92,7 @@ pub fn dry_run(cluster: &Cluster, drain: &Drain) -> bool {
 }
 
 /// Whether kubectl came to an end by itself, and what it printed.
-fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
+fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String) {
     let log = cluster.file("drain.log");
     let output = File::create(&log).expect("a log");
     let arguments: Vec<String> = ["drain".to_owned()]
@@ -117,7 +116,7 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
         if seen != last {
             (last, since) = (seen, Instant::now());
         }
-        if since.elapsed() > QUIET || start.elapsed() > DEADLINE {
+        if (since.elapsed() > QUIET && since.elapsed() > patience(api, missing_before)) || start.elapsed() > DEADLINE {
             child.kill().expect("kubectl");
             child.wait().expect("kubectl");
             break false;
