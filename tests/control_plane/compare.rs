@@ -158,7 +158,8 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
         } else {
             &mut predicted.remaining
         }) += 1;
-        if ["evict", "delete"].contains(&action) || pod.fate != Fate::Kept {
+        // Of identical pods another one may have gone: what is predicted for those that are sent is counted, whichever they are.
+        if ["evict", "delete"].contains(&action) || !entry["round"].is_null() {
             replacements.entry(&pod.workload).or_default().push(&entry["replacement"]);
         }
     }
