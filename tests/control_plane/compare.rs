@@ -158,7 +158,8 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
         } else {
             &mut predicted.remaining
         }) += 1;
-        if ["evict", "delete"].contains(&action) || pod.fate != Fate::Kept {
+        // Of identical pods another one may have gone: what is predicted for those that are sent is counted, whichever they are.
+        if ["evict", "delete"].contains(&action) || !entry["round"].is_null() {
             replacements.entry(&pod.workload).or_default().push(&entry["replacement"]);
         }
     }
@@ -272,6 +273,16 @@ fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             ));
         }
         for entry in predicted.iter().filter(|entry| entry["certainty"] == "certain") {
+            // The drain may also bring back what was not served: its pods move to where they can run.
+            if until(entry, "already") {
+                if !probe.before {
+                    problems.push(format!(
+                        "{} {}: really served before the drain; predicted {entry}",
+                        probe.what, probe.name
+                    ));
+                }
+                continue;
+            }
             let brief = until(entry, "replacement-ready");
             if !probe.refused() && !brief {
                 problems.push(format!(

@@ -70,6 +70,16 @@ impl Kubelets {
             "message": "Kubelet stopped posting node status.", "lastTransitionTime": now()}]}});
         api.strategic_merge(&format!("/api/v1/nodes/{node}/status"), &unknown)
             .expect("the node's status");
+        // The node controller does so where it finds out by itself.
+        let unready = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": now()}]}});
+        let pods = api.list("/api/v1/pods");
+        for pod in pods
+            .iter()
+            .filter(|pod| text(pod, "/spec/nodeName") == node && condition(pod, "Ready"))
+        {
+            api.strategic_merge(&format!("{}/status", path(pod)), &unready)
+                .expect("a pod's status");
+        }
     }
 
     pub fn stop(self) {

@@ -91,14 +91,14 @@ fn random_trial(seed: u64, rows: &table::Rows) -> Result<(), Failed> {
     let result = file.with_extension("json");
     let _ = fs::remove_file(&result);
     let (passed, output) = network::run_isolated(&[(PLAY, &file), (COMPONENTS, &components), (RESULT, &result)])?;
-    rows.add(seed, &result);
-    if passed {
+    let notable = rows.add(seed, &result);
+    if passed && !notable {
         let _ = fs::remove_file(file);
         let _ = fs::remove_file(result);
         return Ok(());
     }
     fs::write(file.with_extension("log"), &output).map_err(|error| error.to_string())?;
-    Err(Failed::from(output))
+    if passed { Ok(()) } else { Err(Failed::from(output)) }
 }
 
 /// Whether the preflight is left out and only what really happens is printed and checked.

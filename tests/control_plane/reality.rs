@@ -19,6 +19,14 @@ use crate::state::{Drain, Probe, State};
 /// kubectl repeats a refused eviction every 5 s: two repetitions without any change, and some.
 const QUIET: Duration = Duration::from_secs(12);
 const DEADLINE: Duration = Duration::from_secs(120);
+/// A Job replaces failed pods after 10 s, then 20, then 40.
+const BACKOFF: Duration = Duration::from_secs(45);
+
+/// How long nothing may change until nothing will: longer where a Job may still make pods.
+fn patience(api: &Api, missing_before: &BTreeMap<String, usize>) -> Duration {
+    let late = |(key, count): &(String, usize)| key.starts_with("Job/") && missing_before.get(key).copied().unwrap_or(0) < *count;
+    if quiet::missing(api).iter().any(late) { BACKOFF } else { QUIET }
+}
 
 /// Drains, waits until the cluster has come to rest, and tells what there is then.
 pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Reality {
@@ -32,9 +40,8 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
         .collect();
 
-    let (ended, words) = run(cluster, api, drain);
-    // A Job waits ten seconds before it replaces a failed pod,
-    // and an API whose backend is back is looked at again only after some seconds.
+    let (ended, words) = run(cluster, api, drain, &missing_before);
+    // An API whose backend is back is looked at again only after some seconds.
     let available = || {
         api.list("/apis/apiregistration.k8s.io/v1/apiservices")
             .iter()
@@ -46,7 +53,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
                 .iter()
                 .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
     };
-    quiet::settle(api, QUIET, Duration::from_secs(40), complete);
+    quiet::settle(api, patience(api, &missing_before), Duration::from_secs(60), complete);
     stop.store(true, Ordering::Relaxed);
 
     let after = api.list("/api/v1/pods");
@@ -85,7 +92,7 @@ pub fn dry_run(cluster: &Cluster, drain: &Drain) -> bool {
 }
 
 /// Whether kubectl came to an end by itself, and what it printed.
-fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
+fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String) {
     let log = cluster.file("drain.log");
     let output = File::create(&log).expect("a log");
     let arguments: Vec<String> = ["drain".to_owned()]
@@ -109,7 +116,7 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain) -> (bool, String) {
         if seen != last {
             (last, since) = (seen, Instant::now());
         }
-        if since.elapsed() > QUIET || start.elapsed() > DEADLINE {
+        if (since.elapsed() > QUIET && since.elapsed() > patience(api, missing_before)) || start.elapsed() > DEADLINE {
             child.kill().expect("kubectl");
             child.wait().expect("kubectl");
             break false;

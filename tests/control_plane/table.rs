@@ -87,15 +87,21 @@ const KINDS: [&str; 9] = [
     "not played",
 ];
 
+/// Those of them that went well.
+const DULL: [&str; 2] = ["right", "hedged, reality inside"];
+
 /// What all states of a run showed, by seed; `None` if a state did not come to its end.
 #[derive(Clone, Default)]
 pub struct Rows(Arc<Mutex<BTreeMap<u64, Option<Found>>>>);
 
 impl Rows {
-    /// Reads what the process that played the state left behind.
-    pub fn add(&self, seed: u64, result: &Path) {
-        let found = fs::read_to_string(result).ok().and_then(|text| serde_json::from_str(&text).ok());
+    /// Reads what the process that played the state left behind, and says whether it is worth a look.
+    pub fn add(&self, seed: u64, result: &Path) -> bool {
+        let found: Option<Found> = fs::read_to_string(result).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let dull = |found: &Found| found.kinds().iter().all(|kind| DULL.contains(kind));
+        let notable = !found.as_ref().is_some_and(dull);
         self.0.lock().expect("rows").insert(seed, found);
+        notable
     }
 
     /// Prints the table, unless no random state was played.
@@ -125,11 +131,7 @@ impl Rows {
         for kind in KINDS {
             let seeds = seeds.remove(kind).unwrap_or_default();
             // Those that went well need no naming.
-            let named = if ["right", "hedged, reality inside"].contains(&kind) {
-                String::new()
-            } else {
-                seeds.join(" ")
-            };
+            let named = if DULL.contains(&kind) { String::new() } else { seeds.join(" ") };
             println!("{kind:<24}{:>5}  {named}", seeds.len());
         }
         let bad: Vec<&Found> = rows.values().flatten().filter(|found| found.bad).collect();
