@@ -1,6 +1,6 @@
 //! Single pods: what holds them, what nothing recreates, what is lost with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::Job;
 use crate::kubernetes::drain::{Filtered, Kept};
@@ -48,23 +48,20 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         let Some(hold) = candidate.holds.iter().find(|hold| !end.lets_go(&trace.cast, index, hold)) else {
             continue;
         };
-        let down: Vec<String> = candidate
-            .update_hooks
-            .iter()
-            .filter(|(hook, _)| end.down(&trace.cast, *hook))
-            .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
-            .collect();
+        let dead = |hooks: &[(usize, bool)]| -> Vec<String> {
+            let dead = hooks.iter().filter(|(hook, _)| end.down(&trace.cast, *hook));
+            let names: BTreeSet<String> = dead
+                .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
+                .collect();
+            names.into_iter().collect()
+        };
+        let down = dead(&candidate.update_hooks);
         let refused = format!(
             "the removal is an update of the pod, and {} refuses it while nobody answers",
             listed(&down)
         );
         let name = pod_name(candidate);
-        let deleting: Vec<String> = candidate
-            .ending_hooks
-            .iter()
-            .filter(|(hook, _)| end.down(&trace.cast, *hook))
-            .map(|(hook, _)| trace.cast.hooks[*hook].configured.webhook.name.clone())
-            .collect();
+        let deleting = dead(&candidate.ending_hooks);
         let (code, why, fix) = match hold {
             Hold::Deletion => (
                 Code::WebhookBlocksEviction,
