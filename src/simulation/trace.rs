@@ -150,3 +150,92 @@ impl<'a> Trace<'a> {
             .any(|decision| State::takes(&self.cast, decision))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cluster::kinds::Kind;
+    use crate::cluster::snapshot::Scope;
+
+    /// A large cluster of three zones with 50 replicas on its first node.
+    fn large(spread: &[&str]) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for kind in Kind::ALL {
+            snapshot.objects.cover(*kind, Scope::Cluster, Ok(()));
+        }
+        let mut add = |kind: Kind, object: Value| snapshot.objects.insert(kind, object).unwrap();
+        for index in 0..5000 {
+            let name = format!("node-{index:04}");
+            add(
+                Kind::Node,
+                json!({
+                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("z{}", index % 3)}},
+                    "status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "True"}]},
+                }),
+            );
+        }
+        let constraints: Vec<Value> = spread
+            .iter()
+            .map(|key| {
+                json!({"maxSkew": 2, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}})
+            })
+            .collect();
+        let spec = json!({
+            "containers": [{"name": "web", "resources": {"requests": {"cpu": "100m"}}}],
+            "topologySpreadConstraints": constraints,
+        });
+        let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
+        add(
+            Kind::ReplicaSet,
+            json!({"metadata": {"name": "web", "namespace": "app"}, "spec": {"replicas": 50, "template": template}}),
+        );
+        for index in 0..50 {
+            let mut spec = spec.clone();
+            spec["nodeName"] = json!("node-0000");
+            add(
+                Kind::Pod,
+                json!({
+                    "metadata": {
+                        "name": format!("web-{index}"), "namespace": "app", "labels": {"app": "web"},
+                        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": true}],
+                    },
+                    "spec": spec,
+                    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+                }),
+            );
+        }
+        add(
+            Kind::PodDisruptionBudget,
+            json!({
+                "metadata": {"name": "web", "namespace": "app"},
+                "spec": {"maxUnavailable": 10, "selector": {"matchLabels": {"app": "web"}}},
+            }),
+        );
+        snapshot.objects.settle();
+        snapshot
+    }
+
+    #[test]
+    fn fifty_replicas_on_five_thousand_nodes_take_few_states() {
+        for spread in [&["kubernetes.io/hostname"][..], &["topology.kubernetes.io/zone"], &[]] {
+            let snapshot = large(spread);
+            let nodes = ["node-0000".to_owned()];
+            let props = Props::new(&snapshot, &nodes);
+            let trace = play(&snapshot, &props, &nodes, &DrainFlags::default(), Assume::default());
+            assert!(
+                trace.states <= explore::MAX_STATES && !trace.bounded,
+                "{spread:?}: {} states",
+                trace.states
+            );
+            assert_eq!(trace.outcome(0), (DrainOutcome::Finishes, Paths::All), "{spread:?}");
+            assert!(
+                trace
+                    .ends
+                    .iter()
+                    .all(|end| end.new.len() == 50 && end.new.iter().all(|new| trace.lands(end, new)))
+            );
+        }
+    }
+}
