@@ -249,4 +249,53 @@ mod tests {
             0
         );
     }
+
+    /// The status of a budget of half of the pods, over one pod of a ReplicaSet of three.
+    fn half(set_uid: &str, owner_uid: &str, parent: &str) -> Status {
+        let cluster = crate::kubernetes::testing::snapshot(&format!(
+            "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: web-1, namespace: web, uid: '{set_uid}', ownerReferences: [{parent}]}}, spec: {{replicas: 3}}}}\n\
+             ---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, namespace: web}}, spec: {{replicas: 5}}}}"
+        ));
+        let owner = OwnerReference {
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            name: "web-1".to_owned(),
+            uid: owner_uid.to_owned(),
+            controller: true,
+        };
+        let mut budget = PodDisruptionBudget::default();
+        budget.spec.min_available = Some(percent("50%"));
+        let pod = Counted {
+            controller: Some(&owner),
+            ..bare(true)
+        };
+        status(&cluster, &budget, &[pod]).unwrap()
+    }
+
+    #[test]
+    fn the_scale_is_that_of_the_controller_meant() {
+        let expects = |status: Status| match status {
+            Status::Computed { expected, .. } => Some(expected),
+            Status::Failed(_) => None,
+        };
+        // Files written by hand may leave either uid out; another uid is another object.
+        assert_eq!(expects(half("", "", "")), Some(3));
+        assert_eq!(expects(half("a", "", "")), Some(3));
+        assert_eq!(expects(half("", "a", "")), Some(3));
+        assert_eq!(expects(half("a", "a", "")), Some(3));
+        assert_eq!(expects(half("a", "b", "")), None);
+        // A Deployment above it has the number; an owner of another kind has not.
+        assert_eq!(
+            expects(half("", "", "{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}")),
+            Some(5)
+        );
+        assert_eq!(
+            expects(half(
+                "",
+                "",
+                "{apiVersion: example.com/v1, kind: Rollout, name: web, controller: true}"
+            )),
+            Some(3)
+        );
+    }
 }
