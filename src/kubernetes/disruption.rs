@@ -298,4 +298,39 @@ mod tests {
             Some(3)
         );
     }
+
+    /// Whether the scale of a pod's custom owner is known to be missing (`Some(false)`), or was not read (`None`).
+    fn custom(definition: &str) -> Option<bool> {
+        let cluster = crate::kubernetes::testing::snapshot(&format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: rollouts.example.com}}, spec: {definition}}}"
+        ));
+        let owner = OwnerReference {
+            api_version: "example.com/v1".to_owned(),
+            kind: "Rollout".to_owned(),
+            name: "web".to_owned(),
+            controller: true,
+            ..OwnerReference::default()
+        };
+        let mut budget = PodDisruptionBudget::default();
+        budget.spec.max_unavailable = Some(IntOrPercent::Int(1));
+        let pod = Counted {
+            controller: Some(&owner),
+            ..bare(true)
+        };
+        status(&cluster, &budget, &[pod])
+            .ok()
+            .map(|status| matches!(status, Status::Computed { .. }))
+    }
+
+    #[test]
+    fn a_custom_owner_has_a_scale_if_its_own_version_has_the_subresource() {
+        let definition = |group: &str, kind: &str, version: &str, subresources: &str| {
+            format!("{{group: {group}, names: {{kind: {kind}}}, versions: [{{name: {version}, subresources: {subresources}}}]}}")
+        };
+        assert_eq!(custom(&definition("example.com", "Rollout", "v1", "{scale: {}}")), None);
+        assert_eq!(custom(&definition("example.com", "Rollout", "v1", "{}")), Some(false));
+        assert_eq!(custom(&definition("example.com", "Rollout", "v2", "{scale: {}}")), Some(false));
+        assert_eq!(custom(&definition("example.com", "Canary", "v1", "{scale: {}}")), Some(false));
+        assert_eq!(custom(&definition("example.org", "Rollout", "v1", "{scale: {}}")), Some(false));
+    }
 }

@@ -164,3 +164,25 @@ fn skipped(pod: &Pod, flags: &DrainFlags, now: Option<Timestamp>) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grace_period_is_the_flags_or_the_pods_own() {
+        let mut pod = Pod::default();
+        let grace = |pod: &Pod, flag: i64| {
+            let flags = DrainFlags {
+                grace_period: flag,
+                ..DrainFlags::default()
+            };
+            flags.grace(pod).as_secs()
+        };
+        assert_eq!(grace(&pod, -1), 30);
+        pod.spec.termination_grace_period_seconds = Some(600);
+        assert_eq!(grace(&pod, -1), 600);
+        assert_eq!(grace(&pod, 5), 5);
+        assert_eq!(grace(&pod, 0), 0);
+    }
+}
