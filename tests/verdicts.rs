@@ -193,3 +193,18 @@ fn a_fix_names_the_values_file_only_for_the_install() {
     objects.push(budget("web", 0));
     assert!(!drain(objects, &[]).to_string().contains("in your values"));
 }
+
+#[test]
+fn a_replacement_on_a_node_that_is_not_ready() {
+    let mut spec = plain();
+    spec["tolerations"] = json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]);
+    let mut objects = deployment("web", &["n1", "n1"], &spec);
+    objects.push(budget("web", 1));
+    assert_eq!(told(&drain(objects.clone(), &[])), both("safe", "finishes"));
+    // No kubelet starts it there, so it never refills the budget.
+    objects.push(json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "n2", "labels": {"kubernetes.io/hostname": "n2"}},
+        "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"cpu": "2", "memory": "32Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}}));
+    assert_eq!(told(&drain(objects, &[])), both("unsafe", "hangs"));
+}

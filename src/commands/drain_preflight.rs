@@ -440,7 +440,6 @@ async fn parts(reader: &Reader, snapshot: &mut Snapshot, kinds: &[Kind], namespa
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::choose;
 

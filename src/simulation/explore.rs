@@ -535,6 +535,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let mut kind = vec![
                 i64::from(state.crashes(self.cast, index, *node)),
                 i64::from(self.cast.nodes.contains(node)),
+                i64::from(state.placement.nodes()[*node].node().ready()),
             ];
             for view in &views {
                 view.describe(*node, &mut kind);

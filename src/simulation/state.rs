@@ -195,7 +195,11 @@ impl<'a> State<'a> {
     pub fn ready(&self, cast: &Cast<'a>, new: &New) -> bool {
         match new.progress {
             Progress::Placed { node, crashes: false } => {
-                new.reported && cast.sets[new.set].becomes_ready && !self.waits_for_volume(cast, new.set, node)
+                // On a node whose kubelet does not answer nothing starts.
+                self.placement.nodes()[node].node().ready()
+                    && new.reported
+                    && cast.sets[new.set].becomes_ready
+                    && !self.waits_for_volume(cast, new.set, node)
             }
             _ => false,
         }

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
