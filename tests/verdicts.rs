@@ -208,3 +208,22 @@ fn a_replacement_on_a_node_that_is_not_ready() {
         "status": {"allocatable": {"cpu": "2", "memory": "32Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}}));
     assert_eq!(told(&drain(objects, &[])), both("unsafe", "hangs"));
 }
+
+#[test]
+fn kueue_on_a_node_that_is_not_ready_frees_no_pod() {
+    let mut objects = deployment("kueue", &["n2"], &plain());
+    for object in &mut objects {
+        let labels = json!({"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"});
+        if object["kind"] == "Pod" {
+            object["metadata"]["labels"] = labels;
+        }
+    }
+    let mut queued = deployment("web", &["n1"], &plain());
+    queued[2]["metadata"]["finalizers"] = json!(["kueue.x-k8s.io/managed"]);
+    objects.extend(queued);
+    assert_eq!(drain(objects.clone(), &[])["drain"]["outcome"], "finishes");
+    let mut silent = node("n2", "2");
+    silent["status"]["conditions"][0]["status"] = json!("Unknown");
+    objects.push(silent);
+    assert_eq!(drain(objects, &[])["drain"]["outcome"], "hangs");
+}

@@ -60,7 +60,7 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
                 trace.cast.workloads[workload]
                     .staying
                     .iter()
-                    .filter(|pod| pod.status.phase == "Running")
+                    .filter(|pod| context.snapshot.runs(pod))
             })
             .into_iter()
             .flatten()

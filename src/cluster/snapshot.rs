@@ -313,3 +313,12 @@ impl std::ops::Deref for Snapshot {
         &self.objects
     }
 }
+
+impl Snapshot {
+    /// Whether a pod's processes run, Ready or not: it is Running and not terminating, on a node whose kubelet answers.
+    /// A node that was not read is taken to answer.
+    pub fn runs(&self, pod: &Pod) -> bool {
+        let node = pod.node().and_then(|node| self.nodes.find("", node));
+        pod.status.phase == "Running" && !pod.metadata.terminating() && node.is_none_or(Node::ready)
+    }
+}

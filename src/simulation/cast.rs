@@ -1164,7 +1164,7 @@ impl<'a> Cast<'a> {
             ..Alive::default()
         };
         for pod in self.snapshot.pods.seen() {
-            if is(&pod.metadata.labels) && pod.status.phase == "Running" && !pod.metadata.terminating() {
+            if is(&pod.metadata.labels) && self.snapshot.runs(pod) {
                 match self
                     .candidate_of(pod)
                     .filter(|candidate| self.removed(&self.candidates[*candidate]))

@@ -268,10 +268,10 @@ impl<'a> State<'a> {
         alive.others > 0
             || alive.unsure && !cast.assume.worst(Class::Calls)
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
-            || self
-                .new
-                .iter()
-                .any(|new| alive.sets[new.set] && matches!(new.progress, Progress::Placed { crashes: false, .. }))
+            || self.new.iter().any(|new| {
+                alive.sets[new.set]
+                    && matches!(new.progress, Progress::Placed { node, crashes: false } if self.placement.nodes()[node].node().ready())
+            })
     }
 
     /// Whether calls to a webhook fail now.
