@@ -16,7 +16,6 @@ use crate::gpustack::install::{self, Found, Install};
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::workloads::{self, Owner};
 use crate::kubernetes::{creation, scheduling, selectors};
-use crate::report;
 use crate::report::finding::Verdict;
 use crate::report::shell::Kubectl;
 use crate::report::text::harmless;
@@ -73,9 +72,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         namespace: connection.namespace.clone(),
     };
     let document = preflight::assess(&snapshot, &found, &request);
-    super::print(&document, &args.output, |style, wide, out| {
-        report::preflight::render(&document, style, wide, out)
-    })?;
+    super::print(&document, &args.output)?;
     Ok(match (document.verdict, args.fail_on) {
         (Verdict::Safe, _) | (Verdict::AtRisk, FailOn::Unsafe) => 0,
         (Verdict::AtRisk, FailOn::AtRisk) | (Verdict::Unsafe, _) => 1,
