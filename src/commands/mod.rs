@@ -2,6 +2,7 @@
 
 pub mod drain_preflight;
 pub mod failure;
+pub mod reading;
 
 use std::io::{self, Write};
 
