@@ -711,6 +711,16 @@ slim! {
         /// `RollingUpdate` (also when empty) or `Recreate`.
         #[serde(rename = "type")]
         kind: String,
+        /// How many pods may be too many or missing meanwhile.
+        rolling_update: RollingUpdate,
+    }
+
+    /// How many pods may be too many or missing during a rollout.
+    struct RollingUpdate {
+        /// Pods beyond the wanted number; absent means 25 %.
+        max_surge: Option<IntOrPercent>,
+        /// Pods that may be missing; absent means 25 %.
+        max_unavailable: Option<IntOrPercent>,
     }
 
     /// Counts that the workload controllers report.

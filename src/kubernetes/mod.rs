@@ -11,6 +11,7 @@ pub mod leases;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
+pub mod surge;
 #[cfg(test)]
 pub mod testing;
 pub mod workloads;
