@@ -1617,6 +1617,26 @@ slim! {
     struct HorizontalPodAutoscaler {
         /// Metadata.
         metadata: Meta,
+        /// What is wanted.
+        spec: HorizontalPodAutoscalerSpec,
+    }
+
+    /// What is wanted of an autoscaler.
+    struct HorizontalPodAutoscalerSpec {
+        /// The workload that it scales.
+        scale_target_ref: ScaleTarget,
+        /// Fewest replicas; 1 when absent.
+        min_replicas: Option<i64>,
+        /// Most replicas.
+        max_replicas: i64,
+    }
+
+    /// The workload that an autoscaler scales.
+    struct ScaleTarget {
+        /// Kind.
+        kind: String,
+        /// Name.
+        name: String,
     }
 }
 
