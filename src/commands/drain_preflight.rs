@@ -12,7 +12,6 @@ use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::{self, Found, Install};
 use crate::kubernetes::selectors;
-use crate::report;
 use crate::report::finding::Verdict;
 use crate::report::shell::Kubectl;
 use crate::report::text::harmless;
@@ -69,9 +68,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         namespace: connection.namespace.clone(),
     };
     let document = preflight::assess(&snapshot, &found, &request);
-    super::print(&document, &args.output, |style, wide, out| {
-        report::preflight::render(&document, style, wide, out)
-    })?;
+    super::print(&document, &args.output)?;
     Ok(match (document.verdict, args.fail_on) {
         (Verdict::Safe, _) | (Verdict::AtRisk, FailOn::Unsafe) => 0,
         (Verdict::AtRisk, FailOn::AtRisk) | (Verdict::Unsafe, _) => 1,
