@@ -1,6 +1,7 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
 pub mod admission;
+pub mod called;
 pub mod creation;
 pub mod disruption;
 pub mod drain;
