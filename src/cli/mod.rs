@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub mod drain;
+pub mod views;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct Cli {
 pub enum Command {
     /// Say what `kubectl drain` of these nodes would do, in one verdict
     DrainPreflight(drain::DrainPreflightArgs),
+    /// Show which replica of which component is where, who leads, and what the loss of a node would take
+    Placement(views::PlacementArgs),
 }
 
 /// Where the objects come from, besides a live cluster.
