@@ -1,7 +1,10 @@
 //! One file per command: arguments to snapshot to checks to report.
 
+pub mod complete;
+pub mod completion;
 pub mod drain_preflight;
 pub mod failure;
+pub mod version;
 
 use std::io::{self, Write};
 
@@ -21,6 +24,8 @@ use failure::Failure;
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Completion(args) => completion::run(args.what),
+        Command::Version(args) => version::run(args, &cli.connection).await,
     };
     answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))
 }
@@ -45,7 +50,12 @@ fn print(
         Format::Wide => people(&style, true, &mut out),
     }
     .and_then(|()| out.flush());
-    match written {
+    self::written(written)
+}
+
+/// What came of writing the answer.
+fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
         // Whoever reads has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::unreadable(format!("cannot write the answer: {error}"), None)),
