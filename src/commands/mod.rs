@@ -2,15 +2,15 @@
 
 pub mod drain_preflight;
 pub mod failure;
+pub mod reading;
 
 use std::io::{self, Write};
 
-use serde::Serialize;
-
 use crate::cli::{Cli, Color, Command, Format, OutputFlags};
+use crate::report::page::Report;
 use crate::report::shell::Kubectl;
 use crate::report::style::Style;
-use crate::report::{json, yaml};
+use crate::report::{json, terminal, yaml};
 
 use failure::Failure;
 
@@ -25,12 +25,8 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
     answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))
 }
 
-/// Prints a document in the format asked for; `people` writes the forms for people.
-fn print(
-    document: &impl Serialize,
-    flags: &OutputFlags,
-    people: impl FnOnce(&Style, bool, &mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
+/// Prints a document in the format asked for.
+fn print(document: &impl Report, flags: &OutputFlags) -> Result<(), Failure> {
     let color = match flags.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,
@@ -41,8 +37,8 @@ fn print(
     let written = match flags.output {
         Format::Json => json::write(document, &mut out),
         Format::Yaml => yaml::write(document, &mut out),
-        Format::Table => people(&style, false, &mut out),
-        Format::Wide => people(&style, true, &mut out),
+        Format::Table => terminal::write(&document.page(false), &style, &mut out),
+        Format::Wide => terminal::write(&document.page(true), &style, &mut out),
     }
     .and_then(|()| out.flush());
     match written {

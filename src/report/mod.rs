@@ -3,11 +3,14 @@
 pub mod document;
 pub mod finding;
 pub mod json;
+pub mod page;
 pub mod preflight;
 pub mod shell;
 pub mod style;
 pub mod table;
+pub mod terminal;
 pub mod text;
+pub mod words;
 pub mod yaml;
 
 #[cfg(test)]
