@@ -67,6 +67,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
             node: text(pod, "/spec/nodeName").to_owned(),
             workload: observed::owner(pod, &sets),
             fate: fate(pod, &after),
+            ending: pod["metadata"]["deletionTimestamp"].is_string(),
         })
         .collect();
     let per_node = per_node(drain, ended, &words);
