@@ -21,6 +21,9 @@ pub struct Reality {
     /// The workloads that have fewer Ready pods afterwards than before.
     #[serde(default)]
     pub short: BTreeSet<String>,
+    /// Those of them that have none at all.
+    #[serde(default)]
+    pub without_ready: BTreeSet<String>,
     /// The budgets, `namespace/name`, that select something and allow no eviction afterwards.
     #[serde(default)]
     pub exhausted_budgets: BTreeSet<String>,
