@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::kinds::{Kind, Listings};
 use super::objects::{
-    ApiService, CsiDriver, CsiNode, CustomResourceDefinition, DaemonSet, Deployment, DeviceClass, EndpointSlice, Job, Lease, LimitRange,
-    Meta, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass, ReplicaSet, ResourceClaim,
-    ResourceQuota, RuntimeClass, Service, ServiceAccount, StatefulSet, StorageClass, ValidatingAdmissionPolicy,
+    ApiService, CsiDriver, CsiNode, CustomResourceDefinition, DaemonSet, Deployment, DeviceClass, EndpointSlice, HorizontalPodAutoscaler,
+    Job, Lease, LimitRange, Meta, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass,
+    ReplicaSet, ResourceClaim, ResourceQuota, RuntimeClass, Service, ServiceAccount, StatefulSet, StorageClass, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding, VolumeAttachment, WebhookConfiguration,
 };
 
@@ -37,6 +37,7 @@ objects!(
     Deployment,
     DeviceClass,
     EndpointSlice,
+    HorizontalPodAutoscaler,
     Job,
     Lease,
     LimitRange,
