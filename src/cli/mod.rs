@@ -37,6 +37,8 @@ pub enum Command {
     DrainPreflight(drain::DrainPreflightArgs),
     /// Show which replica of which component is where, who leads, and what the loss of a node would take
     Placement(views::PlacementArgs),
+    /// Show who holds each lease, how fresh it is, and who could take over
+    Leases(views::LeasesArgs),
 }
 
 /// Where the objects come from, besides a live cluster.

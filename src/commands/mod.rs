@@ -3,6 +3,7 @@
 pub mod drain_preflight;
 pub mod failure;
 pub mod installs;
+pub mod leases;
 pub mod placement;
 pub mod reading;
 pub mod view;
@@ -24,6 +25,7 @@ use failure::Failure;
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Leases(args) => leases::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,
     };
     answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))

@@ -3,6 +3,7 @@
 pub mod document;
 pub mod finding;
 pub mod json;
+pub mod leases;
 pub mod page;
 pub mod placement;
 pub mod preflight;
