@@ -1,11 +1,14 @@
 //! One file per command: arguments to snapshot to checks to report.
 
+pub mod complete;
+pub mod completion;
 pub mod drain_preflight;
 pub mod failure;
 pub mod installs;
 pub mod leases;
 pub mod placement;
 pub mod reading;
+pub mod version;
 pub mod view;
 
 use std::io::{self, Write};
@@ -27,6 +30,8 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
         Command::Leases(args) => leases::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,
+        Command::Completion(args) => completion::run(args.what),
+        Command::Version(args) => version::run(args, &cli.connection).await,
     };
     answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))
 }
@@ -35,7 +40,12 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
 fn print(document: &impl Report, flags: &OutputFlags) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let text = written(document, flags)?;
-    match out.write_all(&text).and_then(|()| out.flush()) {
+    printed(out.write_all(&text).and_then(|()| out.flush()))
+}
+
+/// What came of writing the answer.
+fn printed(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
         // Whoever reads has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(unwritten(&error)),
