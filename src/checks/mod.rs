@@ -6,6 +6,7 @@ pub mod assessed;
 pub mod budgets;
 pub mod codes;
 pub mod leaders;
+pub mod leases;
 pub mod nodes;
 pub mod one_by_one;
 pub mod pdb;

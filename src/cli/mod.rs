@@ -54,6 +54,8 @@ pub enum Command {
     Placement(views::PlacementArgs),
     /// Show which disruption budgets hold: what they guard, what they allow now, and whether they can ever allow one
     Pdb(views::PdbArgs),
+    /// Show who holds each lease, how fresh it is, and who could take over
+    Leases(views::LeasesArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's

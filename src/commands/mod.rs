@@ -5,6 +5,7 @@ pub mod completion;
 pub mod drain_preflight;
 pub mod failure;
 pub mod installs;
+pub mod leases;
 pub mod pdb;
 pub mod placement;
 pub mod reading;
@@ -29,6 +30,7 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
         Command::Pdb(args) => pdb::run(args, &cli.connection).await,
+        Command::Leases(args) => leases::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,
         Command::Completion(args) => completion::run(args.what),
         Command::Version(args) => version::run(args, &cli.connection).await,

@@ -4,6 +4,7 @@ pub mod budgets;
 pub mod document;
 pub mod finding;
 pub mod json;
+pub mod leases;
 pub mod page;
 pub mod placement;
 pub mod preflight;
