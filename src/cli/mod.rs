@@ -85,6 +85,12 @@ pub enum Format {
     Json,
     /// For programs and people.
     Yaml,
+    /// Names alone, as kind/name, for xargs.
+    Name,
+    /// For a ticket.
+    Markdown,
+    /// One file for a browser or a printer, with every pod, node and fact.
+    Html,
 }
 
 /// When to colour.

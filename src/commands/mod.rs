@@ -9,7 +9,7 @@ use crate::cli::{Cli, Color, Command, Format, OutputFlags};
 use crate::report::page::Report;
 use crate::report::shell::Kubectl;
 use crate::report::style::Style;
-use crate::report::{json, terminal, yaml};
+use crate::report::{html, json, markdown, names, terminal, yaml};
 
 use failure::Failure;
 
@@ -36,6 +36,9 @@ fn print(document: &impl Report, flags: &OutputFlags) -> Result<(), Failure> {
     let written = match flags.output {
         Format::Json => json::write(document, &mut out),
         Format::Yaml => yaml::write(document, &mut out),
+        Format::Name => names::write(&document.names(), &mut out),
+        Format::Markdown => markdown::write(&document.page(false), style.ascii, &mut out),
+        Format::Html => html::write(&document.page(true), &style, &mut out),
         Format::Table => terminal::write(&document.page(false), &style, &mut out),
         Format::Wide => terminal::write(&document.page(true), &style, &mut out),
     }

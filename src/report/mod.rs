@@ -2,7 +2,10 @@
 
 pub mod document;
 pub mod finding;
+pub mod html;
 pub mod json;
+pub mod markdown;
+pub mod names;
 pub mod page;
 pub mod preflight;
 pub mod shell;

@@ -125,6 +125,9 @@ impl Terminal<'_> {
             if let Some(meaning) = item.meaning {
                 self.lines(&format!("{:BODY$}{}: ", "", item.code.as_str()), Some(Tint::Faint), meaning)?;
             }
+            if let Some(command) = &item.explain {
+                self.command(&format!("{:BODY$}more: ", ""), command)?;
+            }
         }
         Ok(())
     }
