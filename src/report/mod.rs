@@ -7,12 +7,14 @@ pub mod json;
 pub mod markdown;
 pub mod names;
 pub mod page;
+pub mod placement;
 pub mod preflight;
 pub mod shell;
 pub mod style;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod view;
 pub mod words;
 pub mod yaml;
 
