@@ -3,6 +3,7 @@
 pub mod completion;
 pub mod connection;
 pub mod drain;
+pub mod explain;
 pub mod help;
 pub mod version;
 pub mod views;
@@ -52,6 +53,8 @@ pub enum Command {
     DrainPreflight(drain::DrainPreflightArgs),
     /// Show which replica of which component is where, who leads, and what the loss of a node would take
     Placement(views::PlacementArgs),
+    /// Say what a finding means, when it is raised, and how to fix it
+    Explain(explain::ExplainArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's

@@ -3,6 +3,7 @@
 pub mod complete;
 pub mod completion;
 pub mod drain_preflight;
+pub mod explain;
 pub mod failure;
 pub mod installs;
 pub mod placement;
@@ -13,6 +14,7 @@ pub mod view;
 use std::io::{self, Write};
 
 use crate::cli::{Cli, Color, Command, Format, OutputFlags};
+use crate::cluster::progress::Progress;
 use crate::report::page::Report;
 use crate::report::shell::Kubectl;
 use crate::report::style::Style;
@@ -25,9 +27,11 @@ use failure::Failure;
 /// # Errors
 /// The command cannot answer, and has printed nothing on standard output.
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
+    Progress::allow();
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,
+        Command::Explain(args) => explain::run(args),
         Command::Completion(args) => completion::run(args.what),
         Command::Version(args) => version::run(args, &cli.connection).await,
     };

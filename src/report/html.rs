@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::manual::{Part, parts};
 use super::page::{Block, Headline, Item, Page, Prose};
 use super::style::{Style, Tint};
 use super::table::Table;
@@ -58,7 +59,32 @@ impl Html<'_> {
                 }
                 self.command(command)
             }
+            Block::Manual(text) => self.manual(text),
         }
+    }
+
+    fn manual(&mut self, text: &str) -> io::Result<()> {
+        for part in parts(text) {
+            match part {
+                Part::Heading(heading) => writeln!(self.out, "<h2>{}</h2>", self.text(heading))?,
+                Part::Text(text) => writeln!(self.out, "<p>{}</p>", self.spans(&text))?,
+                Part::Item(text) => writeln!(self.out, "<ul><li>{}</li></ul>", self.spans(&text))?,
+                Part::Code(text) => {
+                    let lines: Vec<String> = text.lines().map(|line| self.text(line)).collect();
+                    writeln!(self.out, "<pre><code>{}</code></pre>", lines.join("\n"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Text with what stands between backticks as code.
+    fn spans(&self, text: &str) -> String {
+        let spans = text.split('`').enumerate().map(|(index, span)| match index % 2 {
+            0 => self.text(span),
+            _ => format!("<code>{}</code>", self.text(span)),
+        });
+        spans.collect()
     }
 
     fn headline(&mut self, headline: &Headline) -> io::Result<()> {

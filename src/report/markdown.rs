@@ -23,6 +23,7 @@ pub fn write(page: &Page, ascii: bool, out: &mut dyn Write) -> io::Result<()> {
                 Block::Findings(items) => items.iter().for_each(|item| markdown.item(item)),
                 Block::Table(table) => markdown.table(table),
                 Block::Prose(prose) => markdown.prose(prose),
+                Block::Manual(text) => markdown.block((*text).to_owned()),
                 Block::Command { label, command } => {
                     if !label.is_empty() {
                         markdown.block(format!("**{}:**", markdown.text(label)));

@@ -1,9 +1,11 @@
 //! What a person or a program reads: findings, verdicts, the documents, and one renderer per format.
 
 pub mod document;
+pub mod explanation;
 pub mod finding;
 pub mod html;
 pub mod json;
+pub mod manual;
 pub mod markdown;
 pub mod names;
 pub mod page;

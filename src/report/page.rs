@@ -61,6 +61,8 @@ pub enum Block {
         /// The command line, quoted for a shell.
         command: String,
     },
+    /// Markdown that this tool ships, of the parts that [`super::manual`] knows.
+    Manual(&'static str),
 }
 
 /// The answer: a verdict, its reason, and what to do.
