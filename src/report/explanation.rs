@@ -66,10 +66,7 @@ impl Report for Explanation {
             return page;
         };
         let mut page = Page::new(one.code.as_str());
-        page.section(
-            "",
-            [Prose::labelled(one.code.as_str(), format!("{} ({})", one.meaning, one.severities.join(", "))).into()],
-        );
+        page.section("", [Prose::labelled("Severity", one.severities.join(", ")).into()]);
         page.section("", [Block::Manual(one.page)]);
         page
     }

@@ -23,7 +23,8 @@ pub fn write(page: &Page, ascii: bool, out: &mut dyn Write) -> io::Result<()> {
                 Block::Findings(items) => items.iter().for_each(|item| markdown.item(item)),
                 Block::Table(table) => markdown.table(table),
                 Block::Prose(prose) => markdown.prose(prose),
-                Block::Manual(text) => markdown.block((*text).to_owned()),
+                // Below the page's own heading.
+                Block::Manual(text) => markdown.block(text.replace("\n## ", "\n### ")),
                 Block::Command { label, command } => {
                     if !label.is_empty() {
                         markdown.block(format!("**{}:**", markdown.text(label)));
