@@ -5,6 +5,7 @@ pub mod connection;
 pub mod drain;
 pub mod help;
 pub mod version;
+pub mod views;
 
 use std::path::PathBuf;
 
@@ -49,6 +50,8 @@ impl Cli {
 pub enum Command {
     /// Say what `kubectl drain` of these nodes would do, in one verdict
     DrainPreflight(drain::DrainPreflightArgs),
+    /// Show which replica of which component is where, who leads, and what the loss of a node would take
+    Placement(views::PlacementArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's

@@ -25,7 +25,11 @@ pub fn run(what: Completion) -> Result<u8, Failure> {
         Completion::Fish => &Fish,
         Completion::Powershell => &Powershell,
     };
-    super::written(shell.write_registration(ASKED, NAME, NAME, NAME, &mut io::stdout().lock()))?;
+    let mut script = Vec::new();
+    shell
+        .write_registration(ASKED, NAME, NAME, NAME, &mut script)
+        .map_err(|error| super::unwritten(&error))?;
+    super::put(&script)?;
     Ok(0)
 }
 
@@ -44,15 +48,11 @@ fn install() -> Result<(), Failure> {
         )
     })?;
     let word = if made { "made" } else { "there already" };
-    super::written(io::Write::write_all(
-        &mut io::stdout().lock(),
-        format!(
-            "{} ({word})\n\
-             It serves every shell with kubectl's own completion: see `kubectl completion --help`.\n",
-            link.display()
-        )
-        .as_bytes(),
-    ))?;
+    let text = format!(
+        "{} ({word})\nIt serves every shell with kubectl's own completion: see `kubectl completion --help`.\n",
+        link.display()
+    );
+    super::put(text.as_bytes())?;
     let on_path = |path: std::ffi::OsString| std::env::split_paths(&path).any(|entry| entry == directory);
     if !std::env::var_os("PATH").is_some_and(on_path) {
         eprintln!(

@@ -18,6 +18,12 @@ pub struct Reality {
     pub pods: Vec<PodReality>,
     /// The new pods afterwards, by workload (`Kind/namespace/name`); only workloads with something to tell.
     pub replacements: BTreeMap<String, Replacements>,
+    /// The workloads that have fewer Ready pods afterwards than before.
+    #[serde(default)]
+    pub short: BTreeSet<String>,
+    /// The budgets, `namespace/name`, that select something and allow no eviction afterwards.
+    #[serde(default)]
+    pub exhausted_budgets: BTreeSet<String>,
     /// What was asked while the drain ran.
     pub probes: Vec<ProbeReality>,
     /// kubectl's own words, the retries only once.

@@ -33,7 +33,8 @@ pub fn run(cluster: &Cluster, drain: &Drain, captured: &Path) -> Result<Value, S
 /// The same drain as kubectl's; the preflight assumes two flags that kubectl does not. The connection flags are given
 /// for files too, as the commands that are printed repeat them.
 fn preflight(cluster: &Cluster, drain: &Drain) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"));
+    let built = || env!("CARGO_BIN_EXE_kubectl-gpustack_ha").into();
+    let mut command = Command::new(std::env::var_os("PREFLIGHT").unwrap_or_else(built));
     command
         .arg("drain-preflight")
         .args(&drain.nodes)

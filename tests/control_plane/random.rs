@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+/// Raised whenever a seed begins to mean another state.
+pub const GENERATOR: u32 = 1;
+
 /// The seeds of a run that names none.
 const FIXED: std::ops::Range<u64> = 1..6;
 

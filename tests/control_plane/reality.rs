@@ -77,6 +77,8 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         per_node,
         pods,
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
+        short: short(&ready(&before, &sets), &ready(&after, &sets_after)),
+        exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         kubectl: once_each(&words),
     }
@@ -124,6 +126,26 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         std::thread::sleep(Duration::from_millis(250));
     };
     (ended, fs::read_to_string(log).unwrap_or_default())
+}
+
+/// The Ready pods of each workload, counted.
+fn ready(pods: &[Value], sets: &[Value]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| quiet::active(pod) && condition(pod, "Ready")) {
+        *counts.entry(observed::owner(pod, sets)).or_default() += 1;
+    }
+    counts
+}
+
+fn short(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> BTreeSet<String> {
+    let fewer = |(workload, count): &(&String, &usize)| after.get(*workload).copied().unwrap_or(0) < **count;
+    before.iter().filter(fewer).map(|(workload, _)| workload.clone()).collect()
+}
+
+fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
+    let none_left = |budget: &&Value| budget["status"]["expectedPods"] != 0 && budget["status"]["disruptionsAllowed"] == 0;
+    let name = |budget: &Value| format!("{}/{}", namespace(budget), text(budget, "/metadata/name"));
+    budgets.iter().filter(none_left).map(name).collect()
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {
