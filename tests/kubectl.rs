@@ -260,7 +260,7 @@ fn krew_installs_upgrades_and_removes() {
     home.kubectl(&["krew", "install", "--manifest", manifest, "--archive", archive]);
     let preflight = ["gpustack-ha", "drain-preflight", "cp-1", "-f", EXAMPLE, "--complete", "-o", "json"];
     let verdict = |output: &Output| serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["verdict"].clone();
-    assert_eq!(verdict(&home.run(&preflight)), "at-risk");
+    assert_eq!(verdict(&home.run(&preflight)), "safe");
     home.kubectl(&["krew", "uninstall", "gpustack-ha"]);
     assert!(!home.run(&preflight).status.success());
 
@@ -297,7 +297,7 @@ fn krew_installs_upgrades_and_removes() {
     let listed = home.kubectl(&["krew", "list"]);
     assert!(listed.contains("gpustack-ha"), "{listed}");
     assert!(home.file("krew/store/gpustack-ha/v0.1.1").is_dir() && !home.file("krew/store/gpustack-ha/v0.1.0").exists());
-    assert_eq!(verdict(&home.run(&preflight)), "at-risk");
+    assert_eq!(verdict(&home.run(&preflight)), "safe");
     assert_eq!(
         home.complete(&["drain-p"]),
         ["drain-preflight", ":4"],
