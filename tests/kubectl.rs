@@ -257,14 +257,7 @@ fn krew_installs_upgrades_and_removes() {
         .output();
     succeeds(&validate.unwrap());
 
-    home.kubectl(&["krew", "install", "--manifest", manifest, "--archive", archive]);
-    let preflight = ["gpustack-ha", "drain-preflight", "cp-1", "-f", EXAMPLE, "--complete", "-o", "json"];
-    let verdict = |output: &Output| serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["verdict"].clone();
-    assert_eq!(verdict(&home.run(&preflight)), "safe");
-    home.kubectl(&["krew", "uninstall", "gpustack-ha"]);
-    assert!(!home.run(&preflight).status.success());
-
-    // From an index, as other plugins are.
+    // krew does little without an index.
     let git = |words: &[&str]| {
         let identity = [
             "-c",
@@ -286,6 +279,16 @@ fn krew_installs_upgrades_and_removes() {
     fs::create_dir_all(home.file("index/plugins")).unwrap();
     git(&["init", "--quiet"]);
     publish();
+    home.kubectl(&["krew", "update"]);
+
+    home.kubectl(&["krew", "install", "--manifest", manifest, "--archive", archive]);
+    let preflight = ["gpustack-ha", "drain-preflight", "cp-1", "-f", EXAMPLE, "--complete", "-o", "json"];
+    let verdict = |output: &Output| serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["verdict"].clone();
+    assert_eq!(verdict(&home.run(&preflight)), "safe");
+    home.kubectl(&["krew", "uninstall", "gpustack-ha"]);
+    assert!(!home.run(&preflight).status.success());
+
+    // From the index, as other plugins are.
     home.kubectl(&["krew", "install", "gpustack-ha"]);
     let said = home.kubectl(&["gpustack-ha", "completion", "install"]);
     assert!(said.contains("krew/bin/kubectl_complete-gpustack_ha (made)"), "{said}");
