@@ -62,6 +62,11 @@ codes! {
     NodeAlreadyCordoned "node-already-cordoned": "The node was cordoned before the drain.";
     AnotherNodeCordoned "another-node-cordoned": "Another node is cordoned and takes no replacement.";
     InstallNotFound "install-not-found": "No GPUStack install was found, so only the general rules apply.";
+    PdbMissing "pdb-missing": "No disruption budget guards a workload of several replicas.";
+    PdbSelectsNothing "pdb-selects-nothing": "A disruption budget's selector matches no pod and no workload.";
+    PdbSelectsOthers "pdb-selects-others": "A disruption budget counts the pods of several workloads together.";
+    PdbNeverAllows "pdb-never-allows": "A disruption budget allows no eviction, however many of its pods are Ready.";
+    HpaBudget "hpa-budget": "A disruption budget allows an eviction only while an autoscaler runs more than its fewest replicas.";
     NotAssessed "not-assessed": "Something that could change the verdict was not read or cannot be decided.";
 }
 

@@ -52,6 +52,8 @@ pub enum Command {
     DrainPreflight(drain::DrainPreflightArgs),
     /// Show which replica of which component is where, who leads, and what the loss of a node would take
     Placement(views::PlacementArgs),
+    /// Show which disruption budgets hold: what they guard, what they allow now, and whether they can ever allow one
+    Pdb(views::PdbArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's

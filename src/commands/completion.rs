@@ -25,11 +25,7 @@ pub fn run(what: Completion) -> Result<u8, Failure> {
         Completion::Fish => &Fish,
         Completion::Powershell => &Powershell,
     };
-    let mut script = Vec::new();
-    shell
-        .write_registration(ASKED, NAME, NAME, NAME, &mut script)
-        .map_err(|error| super::unwritten(&error))?;
-    super::put(&script)?;
+    super::printed(shell.write_registration(ASKED, NAME, NAME, NAME, &mut io::stdout().lock()))?;
     Ok(0)
 }
 
@@ -48,11 +44,15 @@ fn install() -> Result<(), Failure> {
         )
     })?;
     let word = if made { "made" } else { "there already" };
-    let text = format!(
-        "{} ({word})\nIt serves every shell with kubectl's own completion: see `kubectl completion --help`.\n",
-        link.display()
-    );
-    super::put(text.as_bytes())?;
+    super::printed(io::Write::write_all(
+        &mut io::stdout().lock(),
+        format!(
+            "{} ({word})\n\
+             It serves every shell with kubectl's own completion: see `kubectl completion --help`.\n",
+            link.display()
+        )
+        .as_bytes(),
+    ))?;
     let on_path = |path: std::ffi::OsString| std::env::split_paths(&path).any(|entry| entry == directory);
     if !std::env::var_os("PATH").is_some_and(on_path) {
         eprintln!(

@@ -5,6 +5,7 @@ pub mod completion;
 pub mod drain_preflight;
 pub mod failure;
 pub mod installs;
+pub mod pdb;
 pub mod placement;
 pub mod reading;
 pub mod version;
@@ -27,22 +28,24 @@ use failure::Failure;
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Pdb(args) => pdb::run(args, &cli.connection).await,
+        Command::Placement(args) => placement::run(args, &cli.connection).await,
         Command::Completion(args) => completion::run(args.what),
         Command::Version(args) => version::run(args, &cli.connection).await,
-        Command::Placement(args) => placement::run(args, &cli.connection).await,
     };
     answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))
 }
 
 /// Prints a document in the format asked for.
 fn print(document: &impl Report, flags: &OutputFlags) -> Result<(), Failure> {
-    put(&written(document, flags)?)
+    let mut out = io::stdout().lock();
+    let text = written(document, flags)?;
+    printed(out.write_all(&text).and_then(|()| out.flush()))
 }
 
-/// Writes to standard output.
-fn put(text: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
+/// What came of writing the answer.
+fn printed(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
         // Whoever reads has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(unwritten(&error)),

@@ -1,6 +1,6 @@
 //! `version`: what this is, and what the cluster is.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -77,23 +77,20 @@ pub async fn run(args: &VersionArgs, connection: &ConnectionFlags) -> Result<u8,
         },
         server,
     };
-    let mut text = Vec::new();
-    match args.output {
-        Some(VersionFormat::Json) => json::write(&version, &mut text),
-        Some(VersionFormat::Yaml) => yaml::write(&version, &mut text),
-        None => text.write_all(version.text().as_bytes()),
-    }
-    .map_err(|error| super::unwritten(&error))?;
-    super::put(&text)?;
+    let mut out = io::stdout().lock();
+    let written = match args.output {
+        Some(VersionFormat::Json) => json::write(&version, &mut out),
+        Some(VersionFormat::Yaml) => yaml::write(&version, &mut out),
+        None => out.write_all(version.text().as_bytes()),
+    };
+    super::printed(written)?;
     match failure {
         None => Ok(0),
-        Some(failure) => Err(Failure {
-            hint: Some(match failure.hint {
-                Some(hint) => format!("{hint}; --client asks no cluster"),
-                None => "--client asks no cluster".to_owned(),
-            }),
-            ..failure
-        }),
+        Some(mut failure) => {
+            let hint = "--client asks no cluster";
+            failure.hint = Some(failure.hint.map_or(hint.to_owned(), |first| format!("{first}; {hint}")));
+            Err(failure)
+        }
     }
 }
 

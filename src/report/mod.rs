@@ -1,5 +1,6 @@
 //! What a person or a program reads: findings, verdicts, the documents, and one renderer per format.
 
+pub mod budgets;
 pub mod document;
 pub mod finding;
 pub mod json;

@@ -2,6 +2,7 @@
 //!
 //! A check is a function from [`Facts`] to findings, and one line of [`CHECKS`], which says who raises it.
 
+pub mod budgets;
 pub mod facts;
 
 use crate::report::finding::{Certainty, Finding, ObjectRef, Remedy, Severity};
@@ -25,7 +26,16 @@ pub enum Topic {
 }
 
 /// The standing checks.
-pub const CHECKS: &[(Topic, Check)] = &[];
+pub const CHECKS: &[(Topic, Check)] = &[
+    (Topic::Budgets, budgets::never_allows),
+    (Topic::Budgets, budgets::uncomputable),
+    (Topic::Budgets, budgets::overlap),
+    (Topic::Budgets, budgets::stale),
+    (Topic::Budgets, budgets::selects_nothing),
+    (Topic::Budgets, budgets::selects_others),
+    (Topic::Budgets, budgets::against_autoscaler),
+    (Topic::Budgets, budgets::missing),
+];
 
 /// The findings of a topic.
 pub fn findings(topic: Topic, facts: &Facts<'_>) -> Vec<Finding> {
