@@ -8,6 +8,7 @@ pub mod leaders;
 pub mod nodes;
 pub mod one_by_one;
 pub mod pods;
+pub mod preemption;
 pub mod preflight;
 pub mod serving;
 pub mod volumes;

@@ -1,6 +1,7 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
 pub mod admission;
+pub mod autoscaling;
 pub mod allowance;
 pub mod creation;
 pub mod disruption;
@@ -9,6 +10,7 @@ pub mod endpoints;
 pub mod eviction;
 pub mod host_ports;
 pub mod leases;
+pub mod preemption;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
