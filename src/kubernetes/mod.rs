@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod autoscaling;
 pub mod allowance;
+pub mod called;
 pub mod creation;
 pub mod disruption;
 pub mod drain;

@@ -530,7 +530,12 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 )
             })
             .collect();
-        if let Err(missing) = snapshot.budgets.all() {
+        let lower = hopeful.iter().flat_map(|node| state.placement.nodes()[*node].occupants());
+        let namespaces: BTreeSet<&str> = lower
+            .filter(|occupant| preemption::priority(occupant.spec) < priority)
+            .map(|occupant| occupant.namespace)
+            .collect();
+        for missing in namespaces.iter().filter_map(|namespace| snapshot.budgets.in_namespace(namespace).err()) {
             let gap = Gap::unread("which pods of a lower priority their budgets would rather keep", &missing);
             self.gaps.borrow_mut().insert(gap.decisive());
         }

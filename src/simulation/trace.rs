@@ -76,6 +76,22 @@ pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flag
     }
 }
 
+/// More pods than this that may be preempted are not played.
+pub const MAX_VICTIMS: usize = 64;
+
+/// Namespace and name of the pods off the drained nodes that may be preempted, by what was read.
+pub fn victims(snapshot: &Snapshot, nodes: &[String], flags: &DrainFlags) -> BTreeSet<(String, String)> {
+    let mut victims = BTreeSet::new();
+    loop {
+        let props = Props::new(snapshot, nodes, &victims);
+        let more = play(snapshot, &props, nodes, flags, Assume::default()).victims;
+        if more.is_empty() || victims.len() + more.len() > MAX_VICTIMS {
+            return victims;
+        }
+        victims.extend(more);
+    }
+}
+
 impl<'a> Trace<'a> {
     /// On how many paths something holds at the end.
     pub fn paths(&self, holds: impl Fn(&State<'a>) -> bool) -> Paths {

@@ -54,7 +54,8 @@ fn main() {
         let rows = rows.clone();
         Trial::test(format!("random-{seed}"), move || random_trial(seed, &rows))
     });
-    let trials = selftest::trials().into_iter().chain(states).chain(random).collect();
+    let checks = selftest::trials().into_iter().chain([random::selftest()]);
+    let trials = checks.chain(states).chain(random).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     rows.print();
     conclusion.exit();

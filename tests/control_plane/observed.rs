@@ -21,6 +21,9 @@ pub struct Reality {
     /// The workloads that have fewer Ready pods afterwards than before.
     #[serde(default)]
     pub short: BTreeSet<String>,
+    /// Those of them that have none at all.
+    #[serde(default)]
+    pub without_ready: BTreeSet<String>,
     /// The budgets, `namespace/name`, that select something and allow no eviction afterwards.
     #[serde(default)]
     pub exhausted_budgets: BTreeSet<String>,
@@ -46,6 +49,9 @@ pub struct PodReality {
     /// `Kind/namespace/name` of its workload; its own if it has none.
     pub workload: String,
     pub fate: Fate,
+    /// Whether it was Terminating before the drain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ending: bool,
 }
 
 /// Where a pod stands after the drain.

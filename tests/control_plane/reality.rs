@@ -67,9 +67,15 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
             node: text(pod, "/spec/nodeName").to_owned(),
             workload: observed::owner(pod, &sets),
             fate: fate(pod, &after),
+            ending: pod["metadata"]["deletionTimestamp"].is_string(),
         })
         .collect();
     let per_node = per_node(drain, ended, &words);
+    let (ready_before, ready_after) = (ready(&before, &sets), ready(&after, &sets_after));
+    let fewer = |least: usize| {
+        let fell = |(workload, count): &(&String, &usize)| ready_after.get(*workload).copied().unwrap_or(0) < *(*count).min(&least);
+        ready_before.iter().filter(fell).map(|(workload, _)| workload.clone()).collect()
+    };
     Reality {
         nodes: drain.nodes.clone(),
         flags: drain.flags.clone(),
@@ -77,7 +83,8 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         per_node,
         pods,
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
-        short: short(&ready(&before, &sets), &ready(&after, &sets_after)),
+        short: fewer(usize::MAX),
+        without_ready: fewer(1),
         exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         kubectl: once_each(&words),
@@ -135,11 +142,6 @@ fn ready(pods: &[Value], sets: &[Value]) -> BTreeMap<String, usize> {
         *counts.entry(observed::owner(pod, sets)).or_default() += 1;
     }
     counts
-}
-
-fn short(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> BTreeSet<String> {
-    let fewer = |(workload, count): &(&String, &usize)| after.get(*workload).copied().unwrap_or(0) < **count;
-    before.iter().filter(fewer).map(|(workload, _)| workload.clone()).collect()
 }
 
 fn exhausted(budgets: &[Value]) -> BTreeSet<String> {

@@ -104,7 +104,8 @@ fn append(found: &Found) {
     if let Some(path) = std::env::var_os("RESULTS") {
         let line = serde_json::to_string(found).expect("JSON") + "\n";
         let file = OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of results");
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("the file of results");
     }
 }
 
