@@ -50,6 +50,7 @@ codes! {
     ReplacementNotCreated "replacement-not-created": "The replacement of an evicted pod is not created.";
     ReplacementGated "replacement-gated": "A scheduling gate holds the replacement of an evicted pod.";
     ReplacementReturns "replacement-returns": "The replacement tolerates the cordon and may land on the drained node again.";
+    ReplacementPreempts "replacement-preempts": "The replacement fits only where pods of a lower priority are deleted to make room for it.";
     ReplicaNeverReady "replica-never-ready": "No pod of the workload is Ready, so its replacement will not be either.";
     VolumePinned "volume-pinned": "A volume keeps the replacement from every other node.";
     VolumeDetachWait "volume-detach-wait": "A volume that one node at a time can use must leave the drained node before the replacement starts elsewhere.";

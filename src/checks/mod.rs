@@ -12,6 +12,7 @@ pub mod one_by_one;
 pub mod pdb;
 pub mod placement;
 pub mod pods;
+pub mod preemption;
 pub mod preflight;
 pub mod serving;
 pub mod standing;
