@@ -1163,8 +1163,16 @@ impl<'a> Cast<'a> {
             unsure: self.snapshot.pods.all().is_err(),
             ..Alive::default()
         };
-        for pod in self.snapshot.pods.seen() {
-            if is(&pod.metadata.labels) && self.snapshot.runs(pod) {
+        // Its controllers start once it is Ready, and one of which none ever was does not become so.
+        let running: Vec<&Pod> = self
+            .snapshot
+            .pods
+            .seen()
+            .iter()
+            .filter(|pod| is(&pod.metadata.labels) && self.snapshot.runs(pod))
+            .collect();
+        if running.iter().any(|pod| pod.ready()) {
+            for pod in running {
                 match self
                     .candidate_of(pod)
                     .filter(|candidate| self.removed(&self.candidates[*candidate]))

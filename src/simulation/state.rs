@@ -270,6 +270,7 @@ impl<'a> State<'a> {
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
             || self.new.iter().any(|new| {
                 alive.sets[new.set]
+                    && cast.sets[new.set].becomes_ready
                     && matches!(new.progress, Progress::Placed { node, crashes: false } if self.placement.nodes()[node].node().ready())
             })
     }

@@ -104,6 +104,18 @@ impl Reality {
         self.replacements.values().map(of).sum()
     }
 
+    /// Whether kubectl waits for ever for a pod: it stays Terminating, or is refused again and again.
+    pub fn stuck(&self, pod: &PodReality) -> bool {
+        let line = format!("error when evicting pods/{:?} -n {:?} (will retry", pod.name, pod.namespace);
+        self.left(pod) && (pod.fate == Fate::Terminating || self.kubectl.iter().any(|said| said.starts_with(&line)))
+    }
+
+    /// Whether kubectl wanted a pod gone and it is not. What failed for good is among these, as kubectl tells it only at its end.
+    pub fn left(&self, pod: &PodReality) -> bool {
+        let line = format!("evicting pod {}/{}", pod.namespace, pod.name);
+        self.outcome == "hangs" && (pod.fate == Fate::Terminating || (pod.fate == Fate::Kept && self.kubectl.contains(&line)))
+    }
+
     pub fn pods_with(&self, fate: Fate) -> usize {
         self.pods.iter().filter(|pod| pod.fate == fate).count()
     }

@@ -116,6 +116,7 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         .expect("kubectl");
     let start = Instant::now();
     let (mut last, mut since) = (Vec::new(), Instant::now());
+    let deadline = DEADLINE + timeout(drain);
     let ended = loop {
         if child.try_wait().expect("kubectl").is_some() {
             break true;
@@ -124,12 +125,13 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         if seen != last {
             (last, since) = (seen, Instant::now());
         }
-        if (since.elapsed() > QUIET && since.elapsed() > patience(api, missing_before)) || start.elapsed() > DEADLINE {
+        let quiet = QUIET + timeout(drain);
+        if (since.elapsed() > quiet && since.elapsed() > patience(api, missing_before)) || start.elapsed() > deadline {
             child.kill().expect("kubectl");
             child.wait().expect("kubectl");
             break false;
         }
-        std::thread::sleep(Duration::from_millis(250));
+        std::thread::sleep(Duration::from_millis(500));
     };
     (ended, fs::read_to_string(log).unwrap_or_default())
 }
@@ -147,6 +149,12 @@ fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
     let none_left = |budget: &&Value| budget["status"]["expectedPods"] != 0 && budget["status"]["disruptionsAllowed"] == 0;
     let name = |budget: &Value| format!("{}/{}", namespace(budget), text(budget, "/metadata/name"));
     budgets.iter().filter(none_left).map(name).collect()
+}
+
+/// After which kubectl itself gives a node up, whether anything changes or not.
+fn timeout(drain: &Drain) -> Duration {
+    let stated = drain.flags.iter().find_map(|flag| flag.strip_prefix("--timeout=")?.strip_suffix('s')?.parse().ok());
+    Duration::from_secs(stated.unwrap_or(0))
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {
