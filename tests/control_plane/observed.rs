@@ -29,6 +29,9 @@ pub struct Reality {
     pub exhausted_budgets: BTreeSet<String>,
     /// What was asked while the drain ran.
     pub probes: Vec<ProbeReality>,
+    /// The pods, `namespace/name`, that kubectl still tried to evict when nothing changed any more; absent in older results.
+    #[serde(default)]
+    pub retried: Option<BTreeSet<String>>,
     /// kubectl's own words, the retries only once.
     pub kubectl: Vec<String>,
 }
@@ -106,8 +109,9 @@ impl Reality {
 
     /// Whether kubectl waits for ever for a pod: it stays Terminating, or is refused again and again.
     pub fn stuck(&self, pod: &PodReality) -> bool {
-        let line = format!("error when evicting pods/{:?} -n {:?} (will retry", pod.name, pod.namespace);
-        self.left(pod) && (pod.fate == Fate::Terminating || self.kubectl.iter().any(|said| said.starts_with(&line)))
+        let name = format!("{}/{}", pod.namespace, pod.name);
+        let retried = self.retried.as_ref().is_some_and(|retried| retried.contains(&name));
+        self.left(pod) && (pod.fate == Fate::Terminating || retried)
     }
 
     /// Whether kubectl wanted a pod gone and it is not. What failed for good is among these, as kubectl tells it only at its end.

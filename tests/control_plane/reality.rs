@@ -40,7 +40,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
         .collect();
 
-    let (ended, words) = run(cluster, api, drain, &missing_before);
+    let (ended, words, late) = run(cluster, api, drain, &missing_before);
     // An API whose backend is back is looked at again only after some seconds.
     let available = || {
         api.list("/apis/apiregistration.k8s.io/v1/apiservices")
@@ -86,6 +86,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         without_ready: fewer(1),
         exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
+        retried: (!ended).then(|| retried(&late)),
         kubectl: once_each(&words),
     }
 }
@@ -99,8 +100,8 @@ pub fn dry_run(cluster: &Cluster, drain: &Drain) -> bool {
     cluster.run_kubectl(&arguments).status.success()
 }
 
-/// Whether kubectl came to an end by itself, and what it printed.
-fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String) {
+/// Whether kubectl came to an end by itself, what it printed, and what of it after the last change.
+fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String, String) {
     let log = cluster.file("drain.log");
     let output = File::create(&log).expect("a log");
     let arguments: Vec<String> = ["drain".to_owned()]
@@ -116,6 +117,8 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         .expect("kubectl");
     let start = Instant::now();
     let (mut last, mut since) = (Vec::new(), Instant::now());
+    let said = || fs::read_to_string(&log).unwrap_or_default();
+    let mut until_then = 0;
     let deadline = DEADLINE + timeout(drain);
     let ended = loop {
         if child.try_wait().expect("kubectl").is_some() {
@@ -124,6 +127,7 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         let seen = quiet::fingerprint(api);
         if seen != last {
             (last, since) = (seen, Instant::now());
+            until_then = said().len();
         }
         let quiet = QUIET + timeout(drain);
         if (since.elapsed() > quiet && since.elapsed() > patience(api, missing_before)) || start.elapsed() > deadline {
@@ -133,7 +137,9 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         }
         std::thread::sleep(Duration::from_millis(500));
     };
-    (ended, fs::read_to_string(log).unwrap_or_default())
+    let words = said();
+    let late = words.get(until_then..).unwrap_or_default().to_owned();
+    (ended, words, late)
 }
 
 /// The Ready pods of each workload, counted.
@@ -149,6 +155,16 @@ fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
     let none_left = |budget: &&Value| budget["status"]["expectedPods"] != 0 && budget["status"]["disruptionsAllowed"] == 0;
     let name = |budget: &Value| format!("{}/{}", namespace(budget), text(budget, "/metadata/name"));
     budgets.iter().filter(none_left).map(name).collect()
+}
+
+/// The pods in lines like `error when evicting pods/"web-1" -n "app" (will retry after 5s): …`.
+fn retried(words: &str) -> BTreeSet<String> {
+    let pod = |line: &str| {
+        let mut quoted = line.strip_prefix("error when evicting pods/")?.split('"').skip(1).step_by(2);
+        let (name, namespace) = (quoted.next()?, quoted.next()?);
+        line.contains("(will retry").then(|| format!("{namespace}/{name}"))
+    };
+    words.lines().filter_map(pod).collect()
 }
 
 /// After which kubectl itself gives a node up, whether anything changes or not.
