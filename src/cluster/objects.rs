@@ -801,6 +801,16 @@ slim! {
         metadata: Meta,
         /// What is wanted.
         spec: DaemonSetSpec,
+        /// What is there.
+        status: DaemonSetStatus,
+    }
+
+    /// Counts that the DaemonSet controller reports.
+    struct DaemonSetStatus {
+        /// Nodes that should run a pod.
+        desired_number_scheduled: i64,
+        /// Of those, nodes whose pod is Ready.
+        number_ready: i64,
     }
 
     /// What is wanted of a DaemonSet.

@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod allowance;
+pub mod called;
 pub mod creation;
 pub mod disruption;
 pub mod drain;

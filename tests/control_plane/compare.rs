@@ -143,7 +143,8 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
             continue;
         };
         let action = entry["action"].as_str().unwrap_or_default();
-        if ["keep", "refuse"].contains(&action) && pod.fate != Fate::Kept && document["drain"]["certainty"] == "certain" {
+        let touched = pod.fate == Fate::Gone || (pod.fate == Fate::Terminating && !pod.ending);
+        if ["keep", "refuse"].contains(&action) && touched && document["drain"]["certainty"] == "certain" {
             problems.push(format!(
                 "pod {}/{}: predicted {action}; really {:?}",
                 pod.namespace, pod.name, pod.fate
@@ -269,7 +270,8 @@ fn by_workload(reality: &Reality, of: impl Fn(&PodReality) -> bool) -> ByWorkloa
 }
 
 fn within(few: &ByWorkload<'_>, many: &ByWorkload<'_>) -> bool {
-    few.iter().all(|(workload, count)| many.get(workload).is_some_and(|most| count <= most))
+    few.iter()
+        .all(|(workload, count)| many.get(workload).is_some_and(|most| count <= most))
 }
 
 /// Whether the pods that hold up a drain that hangs are those predicted.
@@ -290,9 +292,7 @@ fn held_up(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
     }
     let certain = document["drain"]["certainty"] == "certain"
         && !items(&document["evictions"]).any(|entry| entry["action"] == "stuck" && entry["certainty"] == "possible");
-    let predicted = by_workload(reality, |pod| {
-        entry(document, pod).is_some_and(|entry| entry["action"] == "stuck")
-    });
+    let predicted = by_workload(reality, |pod| entry(document, pod).is_some_and(|entry| entry["action"] == "stuck"));
     let real = by_workload(reality, |pod| reality.stuck(pod));
     if certain || !within(&real, &predicted) {
         problems.push(format!("stuck pods: predicted {predicted:?}; really {real:?}"));
@@ -300,8 +300,7 @@ fn held_up(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
 }
 
 fn entry<'a>(document: &'a Value, pod: &PodReality) -> Option<&'a Value> {
-    items(&document["evictions"])
-        .find(|entry| entry["pod"] == pod.name && entry["namespace"] == pod.namespace && entry["node"] == pod.node)
+    items(&document["evictions"]).find(|entry| entry["pod"] == pod.name && entry["namespace"] == pod.namespace && entry["node"] == pod.node)
 }
 
 /// What is left without a place, crashing or not made was told beforehand, whatever else was hedged.
@@ -332,12 +331,7 @@ fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) 
 /// What the document says about the time after the drain.
 fn afterwards(document: &Value, reality: &Reality, followed: bool, problems: &mut Vec<String>) {
     let after = &document["after"];
-    let names = |field: &str| -> BTreeSet<String> {
-        items(&after[field])
-            .filter_map(Value::as_str)
-            .map(str::to_lowercase)
-            .collect()
-    };
+    let names = |field: &str| -> BTreeSet<String> { items(&after[field]).filter_map(Value::as_str).map(str::to_lowercase).collect() };
     let pending: BTreeSet<String> = reality
         .replacements
         .iter()
@@ -431,8 +425,12 @@ fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             ));
         }
         let later = |entry: &&&Value| !until(entry, "already");
-        if probe.refused() && probe.at_end && !probe.before && predicted.iter().filter(later).all(|entry| until(entry, "replacement-ready")) {
-            problems.push(format!("{} {}: still refused at the end; predicted {predicted:?}", probe.what, probe.name));
+        if probe.refused() && probe.at_end && !probe.before && predicted.iter().filter(later).all(|entry| until(entry, "replacement-ready"))
+        {
+            problems.push(format!(
+                "{} {}: still refused at the end; predicted {predicted:?}",
+                probe.what, probe.name
+            ));
         }
         for entry in predicted.iter().filter(|entry| entry["certainty"] == "certain") {
             // The drain may also bring back what was not served: its pods move to where they can run.
@@ -485,7 +483,11 @@ fn false_safe(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
         reality
             .without_ready
             .iter()
-            .filter(|workload| ["Deployment/app", "Deployment/tenant", "StatefulSet/", "Pod/"].iter().any(|kind| workload.starts_with(kind)))
+            .filter(|workload| {
+                ["Deployment/app", "Deployment/tenant", "StatefulSet/", "Pod/"]
+                    .iter()
+                    .any(|kind| workload.starts_with(kind))
+            })
             .map(|workload| format!("{workload} has nothing Ready any more")),
     );
     if document["verdict"] == "safe" && !wrong.is_empty() {

@@ -52,6 +52,9 @@ pub struct PodReality {
     /// `Kind/namespace/name` of its workload; its own if it has none.
     pub workload: String,
     pub fate: Fate,
+    /// Whether it was Terminating before the drain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ending: bool,
 }
 
 /// Where a pod stands after the drain.

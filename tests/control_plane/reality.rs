@@ -67,6 +67,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
             node: text(pod, "/spec/nodeName").to_owned(),
             workload: observed::owner(pod, &sets),
             fate: fate(pod, &after),
+            ending: pod["metadata"]["deletionTimestamp"].is_string(),
         })
         .collect();
     let per_node = per_node(drain, ended, &words);
@@ -169,7 +170,10 @@ fn retried(words: &str) -> BTreeSet<String> {
 
 /// After which kubectl itself gives a node up, whether anything changes or not.
 fn timeout(drain: &Drain) -> Duration {
-    let stated = drain.flags.iter().find_map(|flag| flag.strip_prefix("--timeout=")?.strip_suffix('s')?.parse().ok());
+    let stated = drain
+        .flags
+        .iter()
+        .find_map(|flag| flag.strip_prefix("--timeout=")?.strip_suffix('s')?.parse().ok());
     Duration::from_secs(stated.unwrap_or(0))
 }
 

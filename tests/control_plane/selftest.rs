@@ -31,7 +31,11 @@ fn document() -> Value {
 /// A name, where the document is changed, and to what; each must be noticed.
 const WRONG: [(&str, &str, &str); 16] = [
     ("nothing pending afterwards", "/after/pending", "[]"),
-    ("something else pending afterwards", "/after/pending", r#"["deployment/app/web", "deployment/app/db"]"#),
+    (
+        "something else pending afterwards",
+        "/after/pending",
+        r#"["deployment/app/web", "deployment/app/db"]"#,
+    ),
     ("no budget used up", "/after/exhaustedBudgets", "[]"),
     ("a next node too early", "/after/nextNodeMayFollow", "true"),
     ("nothing said of what is not Ready", "/findings", "[]"),
@@ -90,7 +94,9 @@ fn both_wrong() -> Vec<Trial> {
         })
     };
     vec![
-        hang("another stuck pod", |document, _| document["evictions"][1]["action"] = json!("keep")),
+        hang("another stuck pod", |document, _| {
+            document["evictions"][1]["action"] = json!("keep")
+        }),
         hang("a pod that fails instead of being stuck", |document, _| {
             document["evictions"][1]["action"] = json!("fail");
         }),
@@ -99,11 +105,14 @@ fn both_wrong() -> Vec<Trial> {
             document["evictions"][1]["certainty"] = json!("possible");
             reality.pods[0].fate = crate::observed::Fate::Terminating;
         }),
-        hang("a replacement that nobody told of where hanging is possible", |document, reality| {
-            document["drain"]["certainty"] = json!("possible");
-            document["evictions"][1]["certainty"] = json!("possible");
-            reality.replacements.entry("Deployment/app/other".to_owned()).or_default().pending = 1;
-        }),
+        hang(
+            "a replacement that nobody told of where hanging is possible",
+            |document, reality| {
+                document["drain"]["certainty"] = json!("possible");
+                document["evictions"][1]["certainty"] = json!("possible");
+                reality.replacements.entry("Deployment/app/other".to_owned()).or_default().pending = 1;
+            },
+        ),
         hang("something still unserved that is told to come back", |document, reality| {
             document["unserved"][0]["certainty"] = json!("possible");
             reality.probes[0].at_end = true;

@@ -140,7 +140,10 @@ impl Rows {
     /// The results that earlier runs wrote to a file.
     pub fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("the file of results");
-        let all = text.lines().map(Found::judged).map(|found| ((found.generator, found.seed), Some(found)));
+        let all = text
+            .lines()
+            .map(Found::judged)
+            .map(|found| ((found.generator, found.seed), Some(found)));
         Self(Arc::new(Mutex::new(all.collect())))
     }
 
@@ -273,6 +276,7 @@ fn append(found: &Found) {
     if let Some(path) = std::env::var_os("RESULTS") {
         let line = serde_json::to_string(found).expect("JSON") + "\n";
         let file = OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of results");
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("the file of results");
     }
 }
