@@ -47,8 +47,14 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
             .iter()
             .all(|api| condition(api, "Available"))
     };
+    // What starts slowly is Ready in the end; what never is, says so.
+    let starting = |pod: &Value| {
+        let annotated = pod["metadata"]["annotations"]["test.gpustack-ha/never-ready"].is_string();
+        quiet::active(pod) && !text(pod, "/spec/nodeName").is_empty() && !condition(pod, "Ready") && !annotated && !crashes(pod)
+    };
     let complete = || {
         available()
+            && !api.list("/api/v1/pods").iter().any(starting)
             && quiet::missing(api)
                 .iter()
                 .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
@@ -221,6 +227,14 @@ fn overall(nodes: &[NodeReality]) -> &'static str {
         .unwrap_or("finishes")
 }
 
+fn crashes(pod: &Value) -> bool {
+    pod["status"]["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff")
+}
+
 fn replacements(
     api: &Api,
     before: &[Value],
@@ -236,16 +250,11 @@ fn replacements(
     {
         let entry = found.entry(observed::owner(pod, sets)).or_default();
         let node = text(pod, "/spec/nodeName").to_owned();
-        let crashing = pod["status"]["containerStatuses"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff");
         if node.is_empty() && pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
             entry.gated += 1;
         } else if node.is_empty() {
             entry.pending += 1;
-        } else if crashing {
+        } else if crashes(pod) {
             entry.crash_looping.push(node);
         } else if condition(pod, "Ready") {
             entry.landed.push(node);
