@@ -477,12 +477,14 @@ impl<'a> Cast<'a> {
         matches!(candidate.filtered, Filtered::Remove)
     }
 
-    /// Whether a webhook that is called for replacements, when they are created or bound, has all its endpoints among
-    /// the pods that go.
+    /// Whether a webhook that is called for replacements, when they are created or bound, or for the end of pods, has
+    /// all its endpoints among the pods that go.
     pub fn last_backends_make_way(&self) -> bool {
+        let ending = self.candidates.iter().flat_map(|candidate| &candidate.ending_hooks);
         self.sets
             .iter()
             .flat_map(|set| set.create_hooks.iter().chain(&set.bind_hooks))
+            .chain(ending)
             .any(|(hook, _)| {
                 self.hooks[*hook].served.is_some_and(|served| {
                     let served = &self.served[served];
