@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::snapshot::{NotRead, Reason, Scope, Snapshot, Source};
+use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::{Found, Install};
 use crate::kubernetes::drain::{DrainFlags, Filtered};
 use crate::kubernetes::eviction;
 use crate::kubernetes::workloads::Owner;
 use crate::report::document::{
-    API_VERSION, Action, After, ClusterInfo, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, Header, InstallInfo, NodeReason,
-    NodeResult, OwnerInfo, Replacement, ReplacementOutcome, UnservedRow, Until,
+    Action, After, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, NodeReason, NodeResult, OwnerInfo, Replacement,
+    ReplacementOutcome, UnservedRow, Until,
 };
-use crate::report::finding::{Certainty, Finding, MissingRight, NotAssessed, Severity, Verdict};
+use crate::report::finding::{Certainty, Finding, NotAssessed, Severity, Verdict};
 use crate::report::shell::Kubectl;
 use crate::simulation::assume::Assume;
 use crate::simulation::cast::{Gap, Props};
@@ -19,28 +19,9 @@ use crate::simulation::state::{New, Old, Progress, State};
 use crate::simulation::successor::successors;
 use crate::simulation::trace::{self, Paths, Trace};
 
+use super::assessed::{Accepted, header, missing_right, sort, unknowns};
 use super::codes::Code;
-use super::{CHECKS, Context, finding, leaders, listed, object, serving, workloads};
-
-/// A finding that the caller accepts: shown, and out of the verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// Code.
-    pub code: Code,
-    /// `[namespace/]name` of the object; `None` accepts the code for all.
-    pub name: Option<String>,
-}
-
-impl Accepted {
-    fn covers(&self, finding: &Finding) -> bool {
-        let object = &finding.object;
-        finding.code == self.code
-            && self.name.as_ref().is_none_or(|name| match name.split_once('/') {
-                Some((namespace, name)) => object.namespace.as_deref() == Some(namespace) && object.name == name,
-                None => object.name == *name,
-            })
-    }
-}
+use super::{CHECKS, Context, leaders, listed, object, serving, workloads};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -78,24 +59,13 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         Found::One(install) => Some(install),
         _ => None,
     };
-    let props = Props::new(snapshot, &request.nodes);
-    let mut classes = BTreeSet::new();
-    let traces = loop {
-        let traces: Vec<Trace<'_>> = Assume::ways(&classes)
-            .into_iter()
-            .map(|assume| trace::play(snapshot, &props, &request.nodes, &request.flags, assume))
-            .collect();
-        let found: BTreeSet<_> = traces
-            .iter()
-            .flat_map(|trace| &trace.gaps)
-            .filter_map(|gap| gap.class)
-            .chain(classes.iter().copied())
-            .collect();
-        if found == classes {
-            break traces;
-        }
-        classes = found;
-    };
+    let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new());
+    let preempting;
+    let mut traces = played(snapshot, &plain, request);
+    if traces.iter().any(|trace| !trace.victims.is_empty()) {
+        preempting = with_victims(snapshot, &traces, request);
+        traces = played(snapshot, &preempting, request);
+    }
     let mut parts: Vec<Part<'_>> = traces.iter().map(|trace| Part::new(snapshot, trace, install, request)).collect();
     let gaps = gaps(&traces, found);
     let mut findings = common(parts.iter().map(|part| part.findings.as_slice()).collect());
@@ -103,7 +73,8 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     let verdict = Verdict::of(&findings);
     let differ = parts.iter().any(|part| Verdict::of(&part.findings) != verdict);
     let not_assessed = not_assessed(&gaps, differ);
-    findings.extend(unknowns(&not_assessed, &gaps, request));
+    let about = object("Node", "", request.nodes.first().map_or("", String::as_str));
+    findings.extend(unknowns(&not_assessed, &gaps, &about, &request.kubectl));
     for finding in &mut findings {
         finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
     }
@@ -145,30 +116,39 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     (document, after)
 }
 
-/// What every document starts with.
-pub fn header(kind: &'static str, snapshot: &Snapshot, install: Option<&Install<'_>>) -> Header {
-    Header {
-        api_version: API_VERSION,
-        kind,
-        tool_version: env!("CARGO_PKG_VERSION"),
-        cluster: ClusterInfo {
-            context: snapshot.context.clone(),
-            server: snapshot.server.clone(),
-            server_version: snapshot.server_version.as_ref().map(|version| version.git_version.clone()),
-        },
-        source: if snapshot.source == Source::Live { "live" } else { "files" },
-        observed_at: snapshot.observed_at.map(|time| time.to_string()),
-        install: install.map(|install| InstallInfo {
-            release: install.release.to_owned(),
-            namespace: install.namespace.to_owned(),
-            chart_version: install.chart_version.clone(),
-        }),
+/// The drain played in every way that is needed to take what is not known.
+fn played<'a>(snapshot: &'a Snapshot, props: &'a Props, request: &Request) -> Vec<Trace<'a>> {
+    let mut classes = BTreeSet::new();
+    loop {
+        let traces: Vec<Trace<'_>> = Assume::ways(&classes)
+            .into_iter()
+            .map(|assume| trace::play(snapshot, props, &request.nodes, &request.flags, assume))
+            .collect();
+        let found: BTreeSet<_> = traces
+            .iter()
+            .flat_map(|trace| &trace.gaps)
+            .filter_map(|gap| gap.class)
+            .chain(classes.iter().copied())
+            .collect();
+        if found == classes {
+            return traces;
+        }
+        classes = found;
     }
 }
 
-/// Worst first; then by code and object.
-pub(super) fn sort(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| (b.severity, a.code.as_str(), &a.object, &a.node).cmp(&(a.severity, b.code.as_str(), &b.object, &b.node)));
+/// What takes part with all pods that may be preempted: those that make room, and those that make room for these.
+fn with_victims(snapshot: &Snapshot, traces: &[Trace<'_>], request: &Request) -> Props {
+    let more = |traces: &[Trace<'_>]| -> BTreeSet<_> { traces.iter().flat_map(|trace| trace.victims.clone()).collect() };
+    let mut victims = more(traces);
+    loop {
+        let props = Props::new(snapshot, &request.nodes, &victims);
+        let next = more(&played(snapshot, &props, request));
+        if next.is_empty() || victims.len() + next.len() > trace::MAX_VICTIMS {
+            return props;
+        }
+        victims.extend(next);
+    }
 }
 
 /// What one way to take the unknown gives.
@@ -259,92 +239,6 @@ fn not_assessed(gaps: &BTreeSet<Gap>, differ: bool) -> Vec<NotAssessed> {
     list.sort();
     list.dedup();
     list
-}
-
-/// The right that would have made a list readable.
-pub fn missing_right(missing: &NotRead) -> Option<MissingRight> {
-    if missing.reason != Reason::Forbidden {
-        return None;
-    }
-    let info = missing.kind.info();
-    Some(MissingRight {
-        verb: "list".to_owned(),
-        group: info.group.to_owned(),
-        resource: info.plural.to_owned(),
-        namespace: match &missing.scope {
-            Scope::Namespace(namespace) => Some(namespace.clone()),
-            Scope::Cluster | Scope::Node(_) => None,
-        },
-    })
-}
-
-/// One `not-assessed` finding for each gap that affects the verdict.
-fn unknowns(not_assessed: &[NotAssessed], gaps: &BTreeSet<Gap>, request: &Request) -> Vec<Finding> {
-    let absent = |gap: &Gap| {
-        gap.missing
-            .as_ref()
-            .filter(|missing| missing.reason == Reason::NotInFiles)
-            .map(|missing| missing.kind)
-    };
-    let of = |entry: &NotAssessed| gaps.iter().find(|gap| gap.what == entry.what && gap.why == entry.why);
-    let matters = || not_assessed.iter().filter(|entry| entry.affects_verdict);
-    let kinds: BTreeSet<String> = matters().filter_map(|entry| Some(absent(of(entry)?)?.resource())).collect();
-    let capture = Vec::from_iter(kinds).join(",");
-    not_assessed
-        .iter()
-        .filter(|entry| entry.affects_verdict)
-        .map(|entry| {
-            let mut item = finding(
-                Code::NotAssessed,
-                Severity::Unknown,
-                Certainty::Possible,
-                object("Node", "", request.nodes.first().map_or("", String::as_str)),
-                format!("{} is not known", entry.what),
-            );
-            item.evidence = vec![entry.why.clone()];
-            item.consequence = "the verdict could be another one".to_owned();
-            item.remedy.text = match &entry.missing_right {
-                Some(right) => format!(
-                    "get the right to {} {}{}{}, or give the objects with -f",
-                    right.verb,
-                    right.resource,
-                    if right.group.is_empty() {
-                        String::new()
-                    } else {
-                        format!(".{}", right.group)
-                    },
-                    right
-                        .namespace
-                        .as_ref()
-                        .map(|namespace| format!(" in {namespace}"))
-                        .unwrap_or_default()
-                ),
-                None if of(entry).and_then(absent).is_some() => {
-                    "capture it and ask again with `-f more.yaml` too; or with --complete, if the files are the whole cluster:".to_owned()
-                }
-                None if of(entry).is_some_and(|gap| gap.missing.is_some()) => "ask again once the cluster answers".to_owned(),
-                None => "judge this by hand".to_owned(),
-            };
-            item.remedy.command = entry.missing_right.as_ref().map(|right| {
-                let resource = if right.group.is_empty() {
-                    right.resource.clone()
-                } else {
-                    format!("{}.{}", right.resource, right.group)
-                };
-                let mut words = vec!["auth".to_owned(), "can-i".to_owned(), right.verb.clone(), resource];
-                match &right.namespace {
-                    Some(namespace) => words.extend(["-n".to_owned(), namespace.clone()]),
-                    None => words.push("-A".to_owned()),
-                }
-                request.kubectl.line(words)
-            });
-            if of(entry).and_then(absent).is_some() {
-                let command = request.kubectl.line(["get", &capture, "-A", "-o", "yaml"]);
-                item.remedy.command = Some(format!("{command} > more.yaml"));
-            }
-            item
-        })
-        .collect()
 }
 
 /// Findings that say why a drain does not finish.
@@ -465,6 +359,7 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
         .candidates
         .iter()
         .enumerate()
+        .filter(|(_, candidate)| !candidate.victim)
         .map(|(index, candidate)| {
             let pod = candidate.pod;
             let action = trace.ends.iter().map(|end| action(trace, end, index)).max().unwrap_or(Action::Keep);
@@ -472,7 +367,7 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
             EvictionRow {
                 pod: pod.metadata.name.clone(),
                 namespace: pod.metadata.namespace.clone(),
-                node: trace.cast.node_name(candidate.turn).to_owned(),
+                node: trace.cast.node_of(candidate).to_owned(),
                 owner: pod.metadata.controller().map(|owner| OwnerInfo {
                     kind: owner.kind.clone(),
                     name: owner.name.clone(),
@@ -539,7 +434,7 @@ fn outcome(new: &New) -> ReplacementOutcome {
     match new.progress {
         Progress::NotCreated => ReplacementOutcome::NotCreated,
         Progress::Gated => ReplacementOutcome::Gated,
-        Progress::Pending => ReplacementOutcome::Pending,
+        Progress::Pending | Progress::Nominated { .. } => ReplacementOutcome::Pending,
         Progress::Placed { crashes: true, .. } => ReplacementOutcome::CrashLoops,
         Progress::Placed { .. } => ReplacementOutcome::Lands,
     }
@@ -588,7 +483,7 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
                 .position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
             let new = &end.new[position];
             Some(match new.progress {
-                Progress::Pending => workloads::reasons(trace, end, position),
+                Progress::Pending | Progress::Nominated { .. } => workloads::reasons(trace, end, position),
                 Progress::NotCreated => workloads::not_created_reasons(trace, trace.cast.sets[new.set].workload)
                     .into_iter()
                     .map(|reason| NodeReason {
@@ -668,7 +563,7 @@ fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
         == Paths::All;
     for end in &trace.ends {
         for new in &end.new {
-            if new.progress == Progress::Pending && new.replaces.is_some() {
+            if new.progress.waits() && new.replaces.is_some() {
                 pending.insert(trace.cast.workloads[trace.cast.sets[new.set].workload].key.to_string());
             }
         }

@@ -6,8 +6,8 @@ use clap::{ArgAction, Args};
 
 use super::connection::go_duration;
 use super::{FailOn, OutputFlags, SourceFlags};
+use crate::checks::assessed::Accepted;
 use crate::checks::codes::Code;
-use crate::checks::preflight::Accepted;
 use crate::cluster::objects::LabelSelector;
 use crate::kubernetes::drain::DrainFlags;
 use crate::kubernetes::selectors;
@@ -149,18 +149,13 @@ fn duration(text: &str) -> Result<Duration, String> {
     go_duration(text).ok_or_else(|| format!("`{text}` is not a duration such as 30s, 5m or 1h30m"))
 }
 
-fn accepted(text: &str) -> Result<Accepted, String> {
+/// Reads `CODE[=NAME]` of `--accept`.
+pub(super) fn accepted(text: &str) -> Result<Accepted, String> {
     let (code, name) = match text.split_once('=') {
         Some((code, name)) => (code, Some(name.to_owned())),
         None => (text, None),
     };
-    let code: Code = code.parse().map_err(|()| {
-        let known = Code::ALL.iter().map(|code| code.as_str());
-        match crate::cluster::connect::closest(code, known) {
-            Some(meant) => format!("there is no finding code `{code}`; did you mean {meant}?"),
-            None => format!("there is no finding code `{code}`"),
-        }
-    })?;
+    let code = super::explain::code(code)?;
     if code == Code::NotAssessed {
         return Err("what is not known cannot be accepted: read it, or judge it by hand".to_owned());
     }

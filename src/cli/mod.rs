@@ -1,11 +1,16 @@
 //! The command line: what can be asked, and nothing that answers it.
 
+pub mod completion;
 pub mod connection;
 pub mod drain;
+pub mod explain;
+pub mod help;
+pub mod version;
+pub mod views;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use connection::ConnectionFlags;
 
@@ -16,8 +21,6 @@ use connection::ConnectionFlags;
     bin_name = "kubectl gpustack-ha",
     version,
     about = "What a drain would really do to GPUStack's control plane",
-    after_help = "Examples:\n  kubectl gpustack-ha drain-preflight cp-1\n  kubectl gpustack-ha drain-preflight cp-1 -o json\n  kubectl gpustack-ha drain-preflight cp-1 -f cluster.yaml --complete",
-    arg_required_else_help = true,
     max_term_width = 80
 )]
 pub struct Cli {
@@ -29,11 +32,37 @@ pub struct Cli {
     pub connection: ConnectionFlags,
 }
 
+impl Cli {
+    /// What this process was asked. Ends it where there is nothing to do but to print help or what is wrong.
+    pub fn of_process() -> Self {
+        let mut command = help::command();
+        let matches = match std::env::args_os().len() {
+            0 | 1 => command.try_get_matches_from_mut(["kubectl-gpustack_ha", "--help"]),
+            _ => command.try_get_matches_from_mut(std::env::args_os()),
+        };
+        matches
+            .and_then(|matches| Self::from_arg_matches(&matches))
+            .unwrap_or_else(|error| error.exit())
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Say what `kubectl drain` of these nodes would do, in one verdict
     DrainPreflight(drain::DrainPreflightArgs),
+    /// Show which replica of which component is where, who leads, and what the loss of a node would take
+    Placement(views::PlacementArgs),
+    /// Show which disruption budgets hold: what they guard, what they allow now, and whether they can ever allow one
+    Pdb(views::PdbArgs),
+    /// Show who holds each lease, how fresh it is, and who could take over
+    Leases(views::LeasesArgs),
+    /// Say what a finding means, when it is raised, and how to fix it
+    Explain(explain::ExplainArgs),
+    /// Complete commands, flags and names in the shell
+    Completion(completion::CompletionArgs),
+    /// Print this tool's version and the cluster's
+    Version(version::VersionArgs),
 }
 
 /// Where the objects come from, besides a live cluster.
@@ -85,6 +114,12 @@ pub enum Format {
     Json,
     /// For programs and people.
     Yaml,
+    /// Names alone, as kind/name, for xargs.
+    Name,
+    /// For a ticket.
+    Markdown,
+    /// One file for a browser or a printer, with every pod, node and fact.
+    Html,
 }
 
 /// When to colour.

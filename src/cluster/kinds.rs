@@ -138,6 +138,8 @@ kinds! {
     DaemonSet => daemon_sets: DaemonSet, ("apps", "v1", "daemonsets", "DaemonSet", true);
     /// Jobs.
     Job => jobs: Job, ("batch", "v1", "jobs", "Job", true);
+    /// Autoscalers of workloads.
+    HorizontalPodAutoscaler => autoscalers: HorizontalPodAutoscaler, ("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true);
     /// Disruption budgets.
     PodDisruptionBudget => budgets: PodDisruptionBudget, ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true);
     /// Services.

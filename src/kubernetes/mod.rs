@@ -1,6 +1,9 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
 pub mod admission;
+pub mod autoscaling;
+pub mod allowance;
+pub mod called;
 pub mod creation;
 pub mod disruption;
 pub mod drain;
@@ -8,9 +11,11 @@ pub mod endpoints;
 pub mod eviction;
 pub mod host_ports;
 pub mod leases;
+pub mod preemption;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
+pub mod surge;
 #[cfg(test)]
 pub mod testing;
 pub mod workloads;

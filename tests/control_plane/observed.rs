@@ -18,8 +18,20 @@ pub struct Reality {
     pub pods: Vec<PodReality>,
     /// The new pods afterwards, by workload (`Kind/namespace/name`); only workloads with something to tell.
     pub replacements: BTreeMap<String, Replacements>,
+    /// The workloads that have fewer Ready pods afterwards than before.
+    #[serde(default)]
+    pub short: BTreeSet<String>,
+    /// Those of them that have none at all.
+    #[serde(default)]
+    pub without_ready: BTreeSet<String>,
+    /// The budgets, `namespace/name`, that select something and allow no eviction afterwards.
+    #[serde(default)]
+    pub exhausted_budgets: BTreeSet<String>,
     /// What was asked while the drain ran.
     pub probes: Vec<ProbeReality>,
+    /// The pods, `namespace/name`, that kubectl still tried to evict when nothing changed any more; absent in older results.
+    #[serde(default)]
+    pub retried: Option<BTreeSet<String>>,
     /// kubectl's own words, the retries only once.
     pub kubectl: Vec<String>,
 }
@@ -40,6 +52,9 @@ pub struct PodReality {
     /// `Kind/namespace/name` of its workload; its own if it has none.
     pub workload: String,
     pub fate: Fate,
+    /// Whether it was Terminating before the drain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ending: bool,
 }
 
 /// Where a pod stands after the drain.
@@ -93,6 +108,19 @@ impl Reality {
     /// Replacements in all workloads, counted.
     pub fn count(&self, of: impl Fn(&Replacements) -> usize) -> usize {
         self.replacements.values().map(of).sum()
+    }
+
+    /// Whether kubectl waits for ever for a pod: it stays Terminating, or is refused again and again.
+    pub fn stuck(&self, pod: &PodReality) -> bool {
+        let name = format!("{}/{}", pod.namespace, pod.name);
+        let retried = self.retried.as_ref().is_some_and(|retried| retried.contains(&name));
+        self.left(pod) && (pod.fate == Fate::Terminating || retried)
+    }
+
+    /// Whether kubectl wanted a pod gone and it is not. What failed for good is among these, as kubectl tells it only at its end.
+    pub fn left(&self, pod: &PodReality) -> bool {
+        let line = format!("evicting pod {}/{}", pod.namespace, pod.name);
+        self.outcome == "hangs" && (pod.fate == Fate::Terminating || (pod.fate == Fate::Kept && self.kubectl.contains(&line)))
     }
 
     pub fn pods_with(&self, fate: Fate) -> usize {

@@ -259,11 +259,10 @@ impl<'a> Placement<'a> {
                 node.add_pod(pod);
             }
         }
-        let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
         Self {
             snapshot,
             nodes: nodes.into_iter().map(Rc::new).collect(),
-            comparisons: minor.is_none_or(|minor| minor > 36),
+            comparisons: compares(snapshot),
         }
     }
 
@@ -374,14 +373,50 @@ pub fn spread_counts(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<
     TopologySpread::new(placement, incoming).counts()
 }
 
+/// Whether a node could take such a pod if it were empty and not cordoned: its taints, and what the pod says of its
+/// node, decide. Taints of a passing condition (`node.kubernetes.io/…`) do not count.
+pub fn suits(snapshot: &Snapshot, node: &Node, incoming: &Incoming<'_>) -> Decision {
+    let mut lasting = Node {
+        spec: node.spec.clone(),
+        ..Node::default()
+    };
+    lasting.metadata.name.clone_from(&node.metadata.name);
+    lasting.metadata.labels.clone_from(&node.metadata.labels);
+    lasting.spec.unschedulable = false;
+    lasting.spec.taints.retain(|taint| !taint.key.starts_with("node.kubernetes.io/"));
+    let state = NodeState::new(&lasting);
+    let filters: [&dyn Fn() -> Decision; 3] = [
+        &|| node_name::filter(&state, incoming),
+        &|| taint_toleration::filter(&state, incoming, compares(snapshot)),
+        &|| node_affinity::filter(&state, incoming),
+    ];
+    first(filters.iter().map(|filter| filter()))
+}
+
+/// Whether the scheduler may know tolerations that compare numbers.
+fn compares(snapshot: &Snapshot) -> bool {
+    let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
+    minor.is_none_or(|minor| minor > 36)
+}
+
 /// Where a pod may land: one decision per node, in the order of [`Placement::nodes`].
 ///
 /// The first refusing filter in the scheduler's order gives the words. A certain refusal beats what is unknown. Gates
 /// are not looked at: a gated pod is decided as if it had none ([`gated`]).
 pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decision> {
+    decide_for(placement, incoming, &placement.nodes)
+}
+
+/// Whether one node takes a pod, as [`decide`] says it.
+pub fn decide_on(placement: &Placement<'_>, incoming: &Incoming<'_>, node: usize) -> Decision {
+    let mut decisions = decide_for(placement, incoming, &placement.nodes[node..=node]);
+    decisions.pop().unwrap_or(Decision::Fits)
+}
+
+fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, nodes: &[Rc<NodeState<'_>>]) -> Vec<Decision> {
     if let Some(scheduler) = other_scheduler(incoming.spec) {
         let decision = Decision::Unknown(format!("what scheduler {scheduler} decides"));
-        return vec![decision; placement.nodes.len()];
+        return vec![decision; nodes.len()];
     }
     let ports = node_ports::declared(incoming.spec);
     let requests = resources_fit::pod_requests(incoming.spec, None);
@@ -412,8 +447,7 @@ pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decisio
         &|node| affinity.filter(node),
         &|node| resources.filter(node),
     ];
-    placement
-        .nodes
+    nodes
         .iter()
         .map(|node| first(filters.iter().map(|filter| filter(node))))
         .collect()
