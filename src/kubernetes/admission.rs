@@ -748,11 +748,12 @@ mod tests {
                 "create, update deployments.apps, statefulsets.apps in 2 namespaces (not in gpustack-system, kube-system)",
             ]
         );
-        let unread = without(&[Kind::Namespace], "");
-        assert_eq!(
-            blast(&unread, &hooks[..1]),
-            ["create pods in namespaces that match kubernetes.io/metadata.name notin (kube-system, gpustack-system)"]
-        );
+        for unread in [without(&[Kind::Namespace], ""), snapshot("")] {
+            assert_eq!(
+                blast(&unread, &hooks[..1]),
+                ["create pods in namespaces that match kubernetes.io/metadata.name notin (kube-system, gpustack-system)"]
+            );
+        }
     }
 
     #[test]
@@ -799,6 +800,10 @@ mod tests {
         let lines = blast(&Snapshot::default(), &hooks.iter().collect::<Vec<_>>());
         assert_eq!(lines.len(), 8);
         assert_eq!(lines[7], "and 5 more");
+        assert_eq!(
+            blast(&Snapshot::default(), &hooks[..8].iter().collect::<Vec<_>>())[7],
+            "create things.g that match a=v7"
+        );
         let wide = hook("'*'", "*", "'*/*'", "");
         assert_eq!(
             blast(&Snapshot::default(), &[&wide]),
@@ -873,6 +878,9 @@ mod tests {
             }
             .kind()
         };
-        assert_eq!((kind(true), kind(false)), ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"));
+        assert_eq!(
+            (kind(true), kind(false)),
+            ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        );
     }
 }

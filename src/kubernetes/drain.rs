@@ -196,7 +196,8 @@ mod tests {
     #[test]
     fn the_filters_in_their_order() {
         let cluster = testing::snapshot("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: here, namespace: n}}");
-        let owner = |kind: &str, name: &str| format!("ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {name}, controller: true}}]");
+        let owner =
+            |kind: &str, name: &str| format!("ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {name}, controller: true}}]");
         let (here, gone, set) = (owner("DaemonSet", "here"), owner("DaemonSet", "gone"), owner("ReplicaSet", "set"));
         let default = DrainFlags::default;
         let force = DrainFlags { force: true, ..default() };
@@ -219,7 +220,13 @@ mod tests {
             (&here, "", "Failed", &default(), Filtered::Remove),
             (&gone, "", "Running", &default(), Filtered::Refuse(Refusal::OrphanedDaemonSet)),
             (&gone, "", "Running", &force, Filtered::Remove),
-            (&"annotations: {kubernetes.io/config.mirror: x}".to_owned(), "", "Running", &default(), Filtered::Keep(Kept::Mirror)),
+            (
+                &"annotations: {kubernetes.io/config.mirror: x}".to_owned(),
+                "",
+                "Running",
+                &default(),
+                Filtered::Keep(Kept::Mirror),
+            ),
             (&set, empty_dir, "Running", &default(), Filtered::Remove),
             (&set, empty_dir, "Running", &refusing, Filtered::Refuse(Refusal::LocalStorage)),
             (&set, "volumes: [{name: v}]", "Running", &refusing, Filtered::Remove),

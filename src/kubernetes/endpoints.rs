@@ -110,7 +110,10 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
         Err(missing) => return Route::Unknown(missing),
     };
     if service.spec.kind == "ExternalName" {
-        return untold(namespace, format!("{name} is an ExternalName, so who answers is not in the cluster"));
+        return untold(
+            namespace,
+            format!("{name} is an ExternalName, so who answers is not in the cluster"),
+        );
     }
     // A port of 0 is what an absent one decodes to (`k8s.io/apiserver/pkg/util/webhook/client.go`).
     let number = port.filter(|port| *port != 0).unwrap_or(443);
@@ -273,6 +276,10 @@ status: {status}"
     fn a_ready_pod_at_the_named_port_answers() {
         let snapshot = snapshot(SERVICES);
         let route = pods(&snapshot, "gpustack-operator-worker", None);
+        assert_eq!(
+            (route.service().metadata.name.as_str(), route.port().port),
+            ("gpustack-operator-worker", 443)
+        );
         let ready = worker("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
         assert!(route.answers(&ready));
         assert!(!route.answers(&worker(
@@ -398,7 +405,11 @@ status: {status}"
             ("targetRef: {kind: Node, name: w, namespace: n}", &own, false),
             ("addresses: [10.0.0.1]", &own, true),
             ("addresses: [10.0.0.2]", &own, false),
-            ("addresses: [10.0.0.1]", &format!("{{{metadata}, spec: {{hostNetwork: true}}, {status}}}"), false),
+            (
+                "addresses: [10.0.0.1]",
+                &format!("{{{metadata}, spec: {{hostNetwork: true}}, {status}}}"),
+                false,
+            ),
             ("addresses: ['']", &format!("{{{metadata}}}"), false),
         ] {
             let read: Endpoint = serde_saphyr::from_str(&format!("{{{endpoint}}}")).unwrap();

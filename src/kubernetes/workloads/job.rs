@@ -229,6 +229,15 @@ mod tests {
             (
                 format!(
                     "{}, {}",
+                    codes("FailJob", "operator: In, values: [137]"),
+                    target.replace("ACTION", "Ignore")
+                ),
+                true,
+                (Ignored, FailsJob),
+            ),
+            (
+                format!(
+                    "{}, {}",
                     codes("FailJob", "operator: NotIn, values: [42]"),
                     target.replace("ACTION", "Ignore")
                 ),
@@ -273,7 +282,8 @@ mod tests {
     fn failures_add_up_to_the_limit() {
         let limited = job("backoffLimit: 2", "failed: 1");
         assert!(!fails(&limited, Judgement::Counted, 1) && fails(&limited, Judgement::Counted, 2));
-        assert!(!fails(&limited, Judgement::Ignored, 9) && fails(&limited, Judgement::FailsJob, 1));
+        assert!(!fails(&limited, Judgement::Ignored, 9));
+        assert!(!fails(&limited, Judgement::FailsJob, 0) && fails(&limited, Judgement::FailsJob, 1));
         assert!(fails(&job("backoffLimit: 0", ""), Judgement::Counted, 1));
         assert!(!fails(&job("backoffLimitPerIndex: 0", ""), Judgement::Counted, 99));
     }
