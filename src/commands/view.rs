@@ -52,7 +52,7 @@ pub async fn run(view: &impl View, flags: &ViewFlags, connection: &ConnectionFla
         }
         return watch(view, flags, connection, &request).await;
     }
-    let (document, verdict) = once(view, flags, connection, &request).await?;
+    let (document, verdict) = once(view, flags, connection, &request, &mut None).await?;
     super::print(&document, &flags.output)?;
     Ok(exit(verdict, flags.fail_on))
 }
@@ -71,17 +71,26 @@ async fn once<V: View>(
     flags: &ViewFlags,
     connection: &ConnectionFlags,
     request: &Request,
+    chosen: &mut Option<(String, String)>,
 ) -> Result<(V::Document, Verdict), Failure> {
-    let release = flags.source.release.as_deref();
+    let release = chosen.as_ref().map(|(release, _)| release).or(flags.source.release.as_ref()).cloned();
+    let release = release.as_deref();
     let snapshot = if flags.source.filename.is_empty() {
         reading::views::read(connection, release, &view.wanted()).await?
     } else {
         files::read(&flags.source.filename, flags.source.complete)?
     };
-    let namespace = reading::views::namespace_of(&snapshot, connection);
+    let namespace = match chosen {
+        Some((_, namespace)) => Some(namespace.clone()),
+        None => reading::views::namespace_of(&snapshot, connection),
+    };
     let install = match install::find(&snapshot, release, namespace.as_deref()) {
         Found::One(install) => Some(install),
-        Found::Several(found) => Some(installs::which(found)?),
+        Found::Several(found) => {
+            let install = installs::which(found)?;
+            *chosen = Some((install.release.to_owned(), install.namespace.to_owned()));
+            Some(install)
+        }
         Found::None | Found::Unknown(_) if request.all => None,
         Found::None => return Err(no_install(release, namespace.as_deref())),
         Found::Unknown(missing) => return Err(cannot_look(&missing)),
@@ -110,10 +119,10 @@ fn cannot_look(missing: &NotRead) -> Failure {
 /// Shows the view whenever it differs, until Ctrl-C.
 async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags, request: &Request) -> Result<u8, Failure> {
     let screen = io::stdout().is_terminal() && matches!(flags.output.output, Format::Table | Format::Wide);
-    let mut shown: Option<Vec<u8>> = None;
+    let (mut shown, mut chosen, mut said): (Option<Vec<u8>>, _, _) = (None, None, String::new());
     loop {
         let turn = async {
-            let (document, _) = once(view, flags, connection, request).await?;
+            let (document, _) = once(view, flags, connection, request, &mut chosen).await?;
             super::written(&document, &flags.output)
         };
         let text = tokio::select! {
@@ -124,7 +133,10 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
             (Ok(text), _) => text,
             // What could be shown once may be shown again: a server that restarts is no reason to end.
             (Err(failure), Some(_)) => {
-                eprintln!("{}", failure.text());
+                if said != failure.text() {
+                    said = failure.text();
+                    eprintln!("{said}");
+                }
                 Vec::new()
             }
             (Err(failure), None) => return Err(failure),
