@@ -45,6 +45,18 @@ pub struct PlacementArgs {
     pub view: ViewFlags,
 }
 
+/// Arguments of `pdb`.
+#[derive(Args, Clone, Debug)]
+pub struct PdbArgs {
+    /// Every budget and workload of the cluster, not only those of GPUStack
+    #[arg(short = 'A', long, visible_alias = "all-namespaces")]
+    pub all: bool,
+
+    /// Flags of every view.
+    #[command(flatten)]
+    pub view: ViewFlags,
+}
+
 /// Arguments of `leases`.
 #[derive(Args, Clone, Debug)]
 pub struct LeasesArgs {

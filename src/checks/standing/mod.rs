@@ -2,6 +2,7 @@
 //!
 //! A check is a function from [`Facts`] to findings, and one line of [`CHECKS`], which says who raises it.
 
+pub mod budgets;
 pub mod elections;
 pub mod facts;
 pub mod probes;
@@ -31,10 +32,18 @@ pub enum Topic {
     Leases,
 }
 
-use Topic::{Leases, Placement};
+use Topic::{Budgets, Leases, Placement};
 
 /// The standing checks.
 pub const CHECKS: &[(&[Topic], Check)] = &[
+    (&[Budgets], budgets::never_allows),
+    (&[Budgets], budgets::uncomputable),
+    (&[Budgets], budgets::overlap),
+    (&[Budgets], budgets::stale),
+    (&[Budgets], budgets::selects_nothing),
+    (&[Budgets], budgets::selects_others),
+    (&[Budgets], budgets::against_autoscaler),
+    (&[Placement, Budgets], budgets::missing),
     (&[Placement], replicas::not_ready),
     (&[Placement], replicas::below_ha),
     (&[Placement], spread::share_node),
