@@ -263,7 +263,10 @@ mod tests {
 
     #[test]
     fn a_lease_that_ran_out_is_stale() {
-        assert_eq!(told("worker-1-a_1", "16"), (vec!["lease-stale at-risk".to_owned()], Some(true), Some(16)));
+        assert_eq!(
+            told("worker-1-a_1", "16"),
+            (vec!["lease-stale at-risk".to_owned()], Some(true), Some(16))
+        );
     }
 
     #[test]
