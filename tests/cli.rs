@@ -801,8 +801,7 @@ fn help_fits_a_terminal() {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
-    let output = run(&[]);
-    assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""));
+    assert_eq!(answers(&run(&[]), 0), answers(&run(&["--help"]), 0), "as kubectl without words");
 }
 
 // What is written down
@@ -858,9 +857,11 @@ fn parses(line: &str) {
 fn every_command_written_down_is_one_of_ours() {
     let plugins: Value = serde_yaml::from_str(&shipped("plugins.yaml")).unwrap();
     for plugin in plugins["plugins"].as_object().unwrap().values() {
-        parses(plugin["args"].as_array().unwrap().last().unwrap().as_str().unwrap());
+        let mut args = plugin["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+        let script = args.nth(1).unwrap();
+        parses(&script.replace("\"$@\"", &args.skip(1).collect::<Vec<_>>().join(" ")));
     }
-    for path in ["README.md", KUEUE, SAFE, "src/cli/mod.rs"] {
+    for path in ["README.md", KUEUE, SAFE, "src/cli/help.rs"] {
         let text = shipped(path).replace("\\n", "\n");
         for line in text.lines().filter(|line| line.contains("kubectl gpustack-ha drain-preflight ")) {
             parses(line.trim_end_matches("\","));
@@ -894,4 +895,60 @@ fn two_installs_are_both_named() {
     let install = |words: &[&str]| json(&[&asked[..], words].concat())["install"]["namespace"].clone();
     assert_eq!(install(&["--release", "other"]), "second");
     assert_eq!(install(&["-n", "gpustack-system"]), "gpustack-system");
+}
+
+// version
+
+#[test]
+fn version_of_the_client_contacts_nobody() {
+    for words in [
+        &["version", "--client"][..],
+        &["version", "--client", "-o", "json"],
+        &["version", "--client", "-o", "yaml"],
+    ] {
+        let text = answers(&run(words), 0);
+        assert!(
+            text.contains(concat!("v", env!("CARGO_PKG_VERSION"))) && text.contains("v1.36"),
+            "{text}"
+        );
+    }
+    let document: Value = serde_json::from_str(&answers(&run(&["version", "--client", "-o", "json"]), 0)).unwrap();
+    assert_eq!((document["kind"].as_str(), &document["server"]), (Some("Version"), &Value::Null));
+}
+
+#[test]
+fn version_is_printed_even_without_a_cluster() {
+    let output = run(&["version", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["server"], Value::Null);
+    assert!(
+        err(&output).starts_with("error: no kubeconfig") && err(&output).contains("--client"),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
+fn version_of_the_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let answer = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let body = r#"{"gitVersion": "v1.30.2"}"#;
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    });
+    let text = answers(&run(&["version", "--server", &server]), 0);
+    answer.join().unwrap();
+    assert!(text.contains(&format!("Server:       v1.30.2 ({server})")), "{text}");
+}
+
+#[test]
+fn a_slip_of_the_finger_is_understood() {
+    for (words, meant) in [
+        (&["drian-preflight"][..], "'drain-preflight'"),
+        (&["drain-preflight", "a", "--forse"], "'--force'"),
+    ] {
+        refuses(&run(words), 2, &[meant]);
+    }
 }

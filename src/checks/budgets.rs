@@ -72,7 +72,7 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
             .into_iter()
             .map(|candidate| trace.cast.candidates[candidate].pod.metadata.name.clone())
             .collect();
-        let node = trace.cast.node_name(trace.cast.candidates[blocked(end)[0]].turn);
+        let node = trace.cast.node_of(&trace.cast.candidates[blocked(end)[0]]);
         let best = at_best(context, index);
         let never = best.as_ref().map(|best| best.allowed() == 0);
         let now = end.allowances[index];
@@ -149,7 +149,7 @@ fn why_not_refilled(context: &Context<'_>, end: &State<'_>, index: usize) -> Vec
     for new in end.new.iter().filter(|new| entry.sets[new.set]) {
         let key = &trace.cast.workloads[trace.cast.sets[new.set].workload].key;
         match new.progress {
-            Progress::Pending => why.push(format!("a replacement of {key} stays Pending")),
+            Progress::Pending | Progress::Nominated { .. } => why.push(format!("a replacement of {key} stays Pending")),
             Progress::Gated => why.push(format!("a replacement of {key} waits behind a scheduling gate")),
             Progress::NotCreated => why.push(format!("a replacement of {key} is not created")),
             Progress::Placed { crashes: true, node } => {
@@ -289,7 +289,7 @@ pub fn overlapping(context: &Context<'_>) -> Vec<Finding> {
             .map(|candidate| trace.cast.candidates[*candidate].pod.metadata.name.clone())
             .collect();
         let first = &trace.cast.candidates[candidates[0]];
-        let (namespace, node) = (&first.pod.metadata.namespace, trace.cast.node_name(first.turn));
+        let (namespace, node) = (&first.pod.metadata.namespace, trace.cast.node_of(first));
         let mut item = finding(
             Code::PdbOverlap,
             severity,

@@ -50,6 +50,7 @@ codes! {
     ReplacementNotCreated "replacement-not-created": "The replacement of an evicted pod is not created.";
     ReplacementGated "replacement-gated": "A scheduling gate holds the replacement of an evicted pod.";
     ReplacementReturns "replacement-returns": "The replacement tolerates the cordon and may land on the drained node again.";
+    ReplacementPreempts "replacement-preempts": "The replacement fits only where pods of a lower priority are deleted to make room for it.";
     ReplicaNeverReady "replica-never-ready": "No pod of the workload is Ready, so its replacement will not be either.";
     VolumePinned "volume-pinned": "A volume keeps the replacement from every other node.";
     VolumeDetachWait "volume-detach-wait": "A volume that one node at a time can use must leave the drained node before the replacement starts elsewhere.";
@@ -69,6 +70,29 @@ codes! {
     NodeAlreadyCordoned "node-already-cordoned": "The node was cordoned before the drain.";
     AnotherNodeCordoned "another-node-cordoned": "Another node is cordoned and takes no replacement.";
     InstallNotFound "install-not-found": "No GPUStack install was found, so only the general rules apply.";
+    PdbMissing "pdb-missing": "No disruption budget guards a workload of several replicas.";
+    PdbSelectsNothing "pdb-selects-nothing": "A disruption budget's selector matches no pod and no workload.";
+    PdbSelectsOthers "pdb-selects-others": "A disruption budget counts the pods of several workloads together.";
+    PdbNeverAllows "pdb-never-allows": "A disruption budget allows no eviction, however many of its pods are Ready.";
+    HpaBudget "hpa-budget": "A disruption budget allows an eviction only while an autoscaler runs more than its fewest replicas.";
+    ReplicasNotReady "replicas-not-ready": "Fewer replicas of a workload are Ready than are wanted.";
+    ReplicasShareNode "replicas-share-node": "Replicas share a node though others could hold them, so that one node's loss takes several.";
+    ReplicasShareZone "replicas-share-zone": "All replicas are in one zone, though nodes of another could hold them.";
+    BelowHaReplicas "below-ha-replicas": "A component runs one replica: no standby takes over when its node is lost.";
+    TooFewNodes "too-few-nodes": "Fewer nodes can hold replicas of a component than there are replicas.";
+    SpreadWithoutSelector "spread-without-selector": "A topology spread constraint has no label selector, so it counts no pod and spreads nothing.";
+    SpreadNotEnforced "spread-not-enforced": "Nothing keeps the replicas of a component on different nodes for certain.";
+    SpreadSkewed "spread-skewed": "Replicas are spread less evenly than their constraint allows for new ones.";
+    StrategyRecreate "strategy-recreate": "A rollout stops every replica before the first new one starts.";
+    SurgePortCollision "surge-port-collision": "A rollout starts a pod where another has the host port that it needs.";
+    ToleratesEverything "tolerates-everything": "A component tolerates every taint, a cordon's and a dead node's too.";
+    TaintNotTolerated "taint-not-tolerated": "A component does not tolerate the taint of a node that it is on or waits for.";
+    WebhookSingleEndpoint "webhook-single-endpoint": "One pod alone answers a webhook without which requests are refused.";
+    LeaderElectionDisabled "leader-election-disabled": "Several replicas of a component run without electing a leader.";
+    ProbeMissing "probe-missing": "A component has no readiness probe, so Ready says only that its containers run.";
+    LeaseMissing "lease-missing": "The lease of an election that should take place does not exist.";
+    LeaseStale "lease-stale": "A lease ran out, and nobody renews it or takes it over.";
+    LeaseHolderGone "lease-holder-gone": "A lease is held by nobody that runs.";
     NotAssessed "not-assessed": "Something that could change the verdict was not read or cannot be decided.";
 }
 

@@ -120,7 +120,7 @@ pub fn moving(context: &Context<'_>) -> Vec<Finding> {
         .map(|leader| {
             let row = leader.row;
             let [shortest, longest] = row.gap_seconds;
-            let node = context.trace.cast.node_name(context.trace.cast.candidates[leader.candidate].turn);
+            let node = context.trace.cast.node_of(&context.trace.cast.candidates[leader.candidate]);
             let mut item = finding(
                 Code::LeaderMoves,
                 Severity::Info,

@@ -6,10 +6,13 @@ pub mod assessed;
 pub mod budgets;
 pub mod codes;
 pub mod leaders;
+pub mod leases;
 pub mod nodes;
 pub mod one_by_one;
+pub mod pdb;
 pub mod placement;
 pub mod pods;
+pub mod preemption;
 pub mod preflight;
 pub mod serving;
 pub mod standing;
@@ -157,7 +160,7 @@ pub fn listed(names: &[String]) -> String {
 }
 
 /// What a remedy adds where the values file is its place, and the command only the quick way.
-fn for_good(values_key: Option<&str>) -> &'static str {
+pub fn for_good(values_key: Option<&str>) -> &'static str {
     if values_key.is_some() {
         ", in your values and for good; or now"
     } else {

@@ -40,7 +40,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         if !trace.cast.removed(candidate) || candidate.holds.is_empty() {
             continue;
         }
-        let node = trace.cast.node_name(candidate.turn);
+        let node = trace.cast.node_of(candidate);
         let never = |end: &State<'_>| matches!(end.old[index], Old::Terminating(_)) && trace.stuck(end, index);
         let Some((severity, certainty)) = graded(trace.paths(never), Severity::Unsafe, Severity::AtRisk) else {
             found.extend(released_late(context, index, candidate));
@@ -202,7 +202,7 @@ fn released_late(context: &Context<'_>, index: usize, candidate: &Candidate<'_>)
             hook.configured.webhook.name
         ),
     );
-    item.node = Some(trace.cast.node_name(candidate.turn).to_owned());
+    item.node = Some(trace.cast.node_of(candidate).to_owned());
     item.evidence = vec![format!(
         "finalizers: {}; their removal is an update of the pod",
         candidate.pod.metadata.finalizers.join(", ")
@@ -257,7 +257,7 @@ pub fn unmanaged(context: &Context<'_>) -> Vec<Finding> {
             _ => continue,
         };
         let mut item = finding(code, severity, certainty, pod_ref(candidate), message);
-        item.node = Some(trace.cast.node_name(candidate.turn).to_owned());
+        item.node = Some(trace.cast.node_of(candidate).to_owned());
         item.evidence = vec![evidence];
         item.consequence = "it is gone for good".to_owned();
         item.remedy = Remedy {
@@ -306,7 +306,7 @@ pub fn local_data(context: &Context<'_>) -> Vec<Finding> {
                 key,
                 format!("the emptyDir data of {} is lost", listed(&pods)),
             );
-            item.node = Some(trace.cast.node_name(candidates[0].turn).to_owned());
+            item.node = Some(trace.cast.node_of(candidates[0]).to_owned());
             item.evidence = vec![format!("volumes: {}", volumes.join(", "))];
             item.consequence = "what stands there ends with the pod".to_owned();
             item.remedy = Remedy {
@@ -373,7 +373,7 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
     for (set, pods) in groups {
         let entry = &trace.cast.sets[set];
         let Owner::Job(job) = &entry.owner else { continue };
-        let node = trace.cast.node_name(trace.cast.candidates[pods[0]].turn);
+        let node = trace.cast.node_of(&trace.cast.candidates[pods[0]]);
         let names: Vec<String> = pods
             .iter()
             .map(|index| trace.cast.candidates[*index].pod.metadata.name.clone())

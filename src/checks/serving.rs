@@ -94,7 +94,7 @@ fn until(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Until {
         .any(|(index, new)| match new.progress {
             Progress::Pending => trace.placeable_after_uncordon(end, index),
             Progress::Gated => true,
-            Progress::NotCreated | Progress::Placed { .. } => false,
+            Progress::NotCreated | Progress::Nominated { .. } | Progress::Placed { .. } => false,
         });
     if back { Until::Uncordon } else { Until::Never }
 }
@@ -116,7 +116,7 @@ fn refusing(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Vec<usize> {
         let set = &trace.cast.sets[new.set];
         let hooks = match new.progress {
             Progress::NotCreated => &set.create_hooks,
-            Progress::Pending => &set.bind_hooks,
+            Progress::Pending | Progress::Nominated { .. } => &set.bind_hooks,
             Progress::Placed { .. } if !new.reported => &set.status_hooks,
             Progress::Gated | Progress::Placed { .. } => continue,
         };
@@ -192,9 +192,10 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
         .map(|candidate| {
             let candidate = &trace.cast.candidates[*candidate];
             format!(
-                "endpoint {} on {}, which is drained",
+                "endpoint {} on {}, {}",
                 candidate.pod.metadata.name,
-                trace.cast.node_name(candidate.turn)
+                trace.cast.node_of(candidate),
+                if candidate.victim { "where it may be preempted" } else { "which is drained" }
             )
         })
         .collect();
@@ -312,7 +313,7 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
         item.node = entry
             .candidates
             .first()
-            .map(|candidate| trace.cast.node_name(trace.cast.candidates[*candidate].turn).to_owned());
+            .map(|candidate| trace.cast.node_of(&trace.cast.candidates[*candidate]).to_owned());
         item.evidence = nodes_of_backends(context, served);
         item.consequence = if closed.is_empty() {
             "failurePolicy is Ignore: requests wait for the timeout and pass unchecked and unchanged".to_owned()
@@ -372,7 +373,7 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
                 }
             ),
         );
-        item.node = Some(trace.cast.node_name(trace.cast.candidates[pods[0]].turn).to_owned());
+        item.node = Some(trace.cast.node_of(&trace.cast.candidates[pods[0]]).to_owned());
         item.evidence = vec![format!("evictions that it is asked about: {}", listed(&names))];
         item.consequence = "kubectl gives these pods up; they stay on the cordoned node".to_owned();
         item.remedy = match trace.cast.hooks[hook].served {
@@ -444,7 +445,7 @@ fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[
         context
             .trace
             .cast
-            .node_name(context.trace.cast.candidates[*candidate].turn)
+            .node_of(&context.trace.cast.candidates[*candidate])
             .to_owned()
     });
     item.evidence = nodes_of_backends(context, served);

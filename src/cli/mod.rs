@@ -53,6 +53,10 @@ pub enum Command {
     DrainPreflight(drain::DrainPreflightArgs),
     /// Show where replicas are, and what a lost node would take
     Placement(views::PlacementArgs),
+    /// Show what disruption budgets guard, and what they allow
+    Pdb(views::PdbArgs),
+    /// Show who holds each lease, and who could take over
+    Leases(views::LeasesArgs),
     /// Say what a finding means, and how to fix it
     Explain(explain::ExplainArgs),
     /// Complete commands, flags and names in the shell

@@ -6,6 +6,8 @@ pub mod drain_preflight;
 pub mod explain;
 pub mod failure;
 pub mod installs;
+pub mod leases;
+pub mod pdb;
 pub mod placement;
 pub mod reading;
 pub mod version;
@@ -30,6 +32,8 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
     Progress::allow();
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Pdb(args) => pdb::run(args, &cli.connection).await,
+        Command::Leases(args) => leases::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,
         Command::Explain(args) => explain::run(args),
         Command::Completion(args) => completion::run(args.what),
