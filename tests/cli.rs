@@ -793,7 +793,12 @@ fn version_of_the_server() {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]).unwrap();
         let body = r#"{"gitVersion": "v1.30.2"}"#;
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
     });
     let text = answers(&run(&["version", "--server", &server]), 0);
     answer.join().unwrap();
