@@ -56,3 +56,15 @@ pub struct PdbArgs {
     #[command(flatten)]
     pub view: ViewFlags,
 }
+
+/// Arguments of `leases`.
+#[derive(Args, Clone, Debug)]
+pub struct LeasesArgs {
+    /// The leases of all namespaces, not only GPUStack's
+    #[arg(short = 'A', long, visible_alias = "all-namespaces")]
+    pub all: bool,
+
+    /// Flags of every view.
+    #[command(flatten)]
+    pub view: ViewFlags,
+}

@@ -30,6 +30,7 @@ impl View for PdbArgs {
                 Kind::PodDisruptionBudget,
                 Kind::HorizontalPodAutoscaler,
             ],
+            ports: false,
             all: self.all,
         }
     }

@@ -2,8 +2,14 @@
 
 pub mod budgets;
 pub mod document;
+pub mod explanation;
 pub mod finding;
+pub mod html;
 pub mod json;
+pub mod leases;
+pub mod manual;
+pub mod markdown;
+pub mod names;
 pub mod page;
 pub mod placement;
 pub mod preflight;
