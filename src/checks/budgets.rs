@@ -11,7 +11,7 @@ use crate::simulation::cast::Budget;
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
-use super::{Context, finding, for_good, graded, listed, object};
+use super::{Context, finding, graded, listed, object};
 
 /// What a budget asks for, as its spec says it.
 pub fn demand(budget: &PodDisruptionBudget) -> String {
@@ -202,30 +202,12 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
         .map(|(_, state)| state.name());
     match scale_to {
         Some((key, replicas)) if never && fixed && matches!(key.kind.as_str(), "Deployment" | "StatefulSet") => {
-            let values_key = context.component(&key.kind, namespace, &key.name).and_then(|id| {
-                let mode = context.install?.mode;
-                crate::gpustack::values::replicas(mode, id, u32::try_from(replicas).ok()?)
-            });
-            Remedy {
-                text: format!(
-                    "run {replicas} replicas of {}{}{}:",
-                    key.name,
-                    if room_for_one_more(context, entry) {
-                        ""
-                    } else {
-                        ", and give the new one a node that it fits on"
-                    },
-                    for_good(values_key.as_deref())
-                ),
-                command: Some(context.kubectl.line([
-                    "scale",
-                    &format!("{}/{}", key.kind.to_lowercase(), key.name),
-                    "-n",
-                    namespace,
-                    &format!("--replicas={replicas}"),
-                ])),
-                values_key,
-            }
+            let room = if room_for_one_more(context, entry) {
+                ""
+            } else {
+                ", and give the new one a node that it fits on"
+            };
+            context.scaled(key, replicas, &format!("run {replicas} replicas of {}{room}", key.name))
         }
         _ if never => Remedy {
             text: format!("let {name} allow one disruption; for the time of the drain:"),

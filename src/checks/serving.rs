@@ -12,7 +12,7 @@ use crate::simulation::state::{Old, Progress, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
-use super::{Context, count, finding, for_good, graded, listed, object};
+use super::{Context, count, finding, graded, listed, object, scalable};
 
 /// How something stops being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,12 +233,7 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .iter()
         .find_map(|candidate| trace.cast.candidates[*candidate].workload)
         .map(|index| &trace.cast.workloads[index])
-        .filter(|workload| {
-            matches!(
-                workload.key.kind.as_str(),
-                "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
-            )
-        });
+        .filter(|workload| scalable(&workload.key));
     let Some(workload) = workload else {
         return Remedy {
             text: "see who should answer".to_owned(),
@@ -253,26 +248,9 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
             values_key: None,
         };
     };
-    let key = &workload.key;
-    let replicas = workload.wanted.unwrap_or(1) + 1;
-    let values_key = context
-        .component(&key.kind, &key.namespace, &key.name)
-        .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas.max(2)).ok()?));
-    Remedy {
-        text: format!(
-            "run a replica of {} on another node before the drain{}:",
-            key.name,
-            for_good(values_key.as_deref())
-        ),
-        command: Some(context.kubectl.line([
-            "scale",
-            &format!("{}/{}", key.kind.to_lowercase(), key.name),
-            "-n",
-            &key.namespace,
-            &format!("--replicas={replicas}"),
-        ])),
-        values_key,
-    }
+    let replicas = (workload.wanted.unwrap_or(1) + 1).max(2);
+    let text = format!("run a replica of {} on another node before the drain", workload.key.name);
+    context.scaled(&workload.key, replicas, &text)
 }
 
 /// Admission webhooks.
@@ -410,50 +388,47 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
-/// Aggregated APIs; one finding per Service.
+/// Aggregated APIs.
 pub fn api_services(context: &Context<'_>) -> Vec<Finding> {
-    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (api, served) in &context.trace.cast.apis {
-        groups.entry(*served).or_default().push(api.metadata.name.clone());
-    }
-    let mut found = Vec::new();
-    for (served, names) in groups {
-        if let Some(loss) = loss(context.trace, served) {
-            found.push(lost(
-                context,
-                served,
-                &loss,
-                Code::ApiServiceUnserved,
-                &names,
-                "the aggregated API",
-                "requests to it get 503, discovery reports errors, and namespaces cannot finish terminating",
-            ));
-        }
-    }
-    found
+    let apis = context.trace.cast.apis.iter();
+    lost_by_service(
+        context,
+        apis.map(|(api, served)| (*served, api.metadata.name.clone())),
+        Code::ApiServiceUnserved,
+        "the aggregated API",
+        "requests to it get 503, discovery reports errors, and namespaces cannot finish terminating",
+    )
 }
 
-/// Conversion webhooks; one finding per Service.
+/// Conversion webhooks.
 pub fn conversions(context: &Context<'_>) -> Vec<Finding> {
+    let definitions = context.trace.cast.conversions.iter();
+    lost_by_service(
+        context,
+        definitions.map(|(definition, served)| (*served, definition.metadata.name.clone())),
+        Code::ConversionWebhookUnserved,
+        "the conversion webhook of",
+        "objects stored in another version than the one asked for can be neither read nor written",
+    )
+}
+
+/// One finding for each Service, with the names of all that it answers for.
+fn lost_by_service(
+    context: &Context<'_>,
+    named: impl Iterator<Item = (usize, String)>,
+    code: Code,
+    what: &str,
+    consequence: &str,
+) -> Vec<Finding> {
     let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (definition, served) in &context.trace.cast.conversions {
-        groups.entry(*served).or_default().push(definition.metadata.name.clone());
+    for (served, name) in named {
+        groups.entry(served).or_default().push(name);
     }
-    let mut found = Vec::new();
-    for (served, names) in groups {
-        if let Some(loss) = loss(context.trace, served) {
-            found.push(lost(
-                context,
-                served,
-                &loss,
-                Code::ConversionWebhookUnserved,
-                &names,
-                "the conversion webhook of",
-                "objects stored in another version than the one asked for can be neither read nor written",
-            ));
-        }
-    }
-    found
+    let found = groups.iter().filter_map(|(served, names)| {
+        let loss = loss(context.trace, *served)?;
+        Some(lost(context, *served, &loss, code, names, what, consequence))
+    });
+    found.collect()
 }
 
 fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[String], what: &str, consequence: &str) -> Finding {

@@ -15,7 +15,7 @@ use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
 use super::leaders::{self, Leader};
-use super::{Context, count, finding, for_good, graded, listed, object, preemption};
+use super::{Context, count, finding, graded, listed, object, preemption, scalable};
 
 /// One code that applies to a workload, before it is known which carries the severity.
 pub(super) struct Applies {
@@ -387,34 +387,18 @@ fn tolerations_key(context: &Context<'_>, entry: &Workload<'_>) -> Option<String
 /// One replica more, on another node.
 fn one_more(context: &Context<'_>, entry: &Workload<'_>) -> Remedy {
     let key = &entry.key;
-    if !matches!(
-        key.kind.as_str(),
-        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
-    ) {
+    if !scalable(key) {
         return Remedy {
             text: "accept the pause, or drain when it is not needed".to_owned(),
             ..Remedy::default()
         };
     }
     let replicas = entry.wanted.unwrap_or(1) + 1;
-    let values_key = context
-        .component(&key.kind, &key.namespace, &key.name)
-        .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas).ok()?));
-    Remedy {
-        text: format!(
-            "run {replicas} replicas of {} on different nodes{}:",
-            key.name,
-            for_good(values_key.as_deref())
-        ),
-        command: Some(context.kubectl.line([
-            "scale",
-            &format!("{}/{}", key.kind.to_lowercase(), key.name),
-            "-n",
-            &key.namespace,
-            &format!("--replicas={replicas}"),
-        ])),
-        values_key,
-    }
+    context.scaled(
+        key,
+        replicas,
+        &format!("run {replicas} replicas of {} on different nodes", key.name),
+    )
 }
 
 fn collision(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: Paths) -> Applies {

@@ -506,12 +506,14 @@ impl<'a> Cast<'a> {
         self.placement.nodes()[candidate.node].name()
     }
 
-    /// Whether a webhook that is called for replacements, when they are created or bound, has all its endpoints among
-    /// the pods that go.
+    /// Whether a webhook that is called for replacements, when they are created or bound, or for the end of pods, has
+    /// all its endpoints among the pods that go.
     pub fn last_backends_make_way(&self) -> bool {
+        let ending = self.candidates.iter().flat_map(|candidate| &candidate.ending_hooks);
         self.sets
             .iter()
             .flat_map(|set| set.create_hooks.iter().chain(&set.bind_hooks))
+            .chain(ending)
             .any(|(hook, _)| {
                 self.hooks[*hook].served.is_some_and(|served| {
                     let served = &self.served[served];
@@ -1227,8 +1229,16 @@ impl<'a> Cast<'a> {
             unsure: self.snapshot.pods.all().is_err(),
             ..Alive::default()
         };
-        for pod in self.snapshot.pods.seen() {
-            if is(&pod.metadata.labels) && self.snapshot.runs(pod) {
+        // Its controllers start once it is Ready, and one of which none ever was does not become so.
+        let running: Vec<&Pod> = self
+            .snapshot
+            .pods
+            .seen()
+            .iter()
+            .filter(|pod| is(&pod.metadata.labels) && self.snapshot.runs(pod))
+            .collect();
+        if running.iter().any(|pod| pod.ready()) {
+            for pod in running {
                 match self
                     .candidate_of(pod)
                     .filter(|candidate| self.leaves(&self.candidates[*candidate]))

@@ -137,7 +137,8 @@ pub struct State<'a> {
     /// Whether what others may do without us knowing is done: unfamiliar finalizers removed, pods that somebody was
     /// about to delete left alone.
     pub others_act: bool,
-    /// Whether a terminating backend still answers when the pods that replace those of its round are created and bound.
+    /// Whether a terminating backend still answers when the other pods of its round end, and when those that replace
+    /// them are created and bound.
     pub lingers: bool,
     /// By which set's replacements who was preempted.
     pub preempted: BTreeSet<(usize, Preempted)>,
@@ -307,6 +308,7 @@ impl<'a> State<'a> {
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
             || self.new.iter().any(|new| {
                 alive.sets[new.set]
+                    && cast.sets[new.set].becomes_ready
                     && matches!(new.progress, Progress::Placed { node, crashes: false } if self.placement.nodes()[node].node().ready())
             })
     }
@@ -333,7 +335,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
-            Hold::Deletion => !self.refused(cast, &cast.candidates[candidate].ending_hooks),
+            Hold::Deletion => !self.end_refused(cast, candidate),
             Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.others_act,
             Hold::Nobody(_) | Hold::Node => false,
@@ -594,16 +596,24 @@ impl<'a> State<'a> {
 
     /// Whether one of the webhooks refuses now, where those that are ending may still answer.
     pub fn refused_at_once(&self, cast: &Cast<'a>, hooks: &[(usize, bool)]) -> bool {
-        let lingering = |hook: usize| {
-            self.lingers
-                && cast.hooks[hook].served.is_some_and(|served| {
-                    let backends = &cast.served[served].candidates;
-                    backends
-                        .iter()
-                        .any(|candidate| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round))
-                })
-        };
-        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !lingering(*hook)).collect();
+        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !self.lingering(cast, *hook)).collect();
+        self.refused(cast, &standing)
+    }
+
+    /// Whether a backend of a webhook ends in this round and may still answer.
+    fn lingering(&self, cast: &Cast<'a>, hook: usize) -> bool {
+        self.lingers
+            && backends(cast, hook)
+                .iter()
+                .any(|candidate| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round))
+    }
+
+    /// Whether the kubelet may not report the end of a pod: a pod of the same round may end before the webhook's last
+    /// backend is out of its endpoints, but not that backend itself.
+    fn end_refused(&self, cast: &Cast<'a>, candidate: usize) -> bool {
+        let answered = |hook: usize| self.lingering(cast, hook) && !backends(cast, hook).contains(&candidate);
+        let hooks = &cast.candidates[candidate].ending_hooks;
+        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !answered(*hook)).collect();
         self.refused(cast, &standing)
     }
 
@@ -776,6 +786,11 @@ impl<'a> State<'a> {
             Decision::Unknown(_) => !cast.assume.worst(Class::Nodes),
         }
     }
+}
+
+/// The candidates that answer a webhook.
+fn backends<'c>(cast: &'c Cast<'_>, hook: usize) -> &'c [usize] {
+    cast.hooks[hook].served.map_or(&[], |served| &cast.served[served].candidates)
 }
 
 fn lower(low: &mut Low, certain: i64, possible: i64) {
