@@ -58,7 +58,15 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
         .filter(|end| gone(end, true))
         .map(|end| until(trace, end, served))
         .collect();
-    let lasting = trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0);
+    // Whether one that is back on a drained node stays is not sure.
+    let lasting = match (
+        trace.paths(|end| gone(end, false) && end.endpoints(&trace.cast, served, false) == 0),
+        trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0),
+    ) {
+        (Paths::All, _) => Paths::All,
+        (_, Paths::None) => Paths::None,
+        _ => Paths::Some,
+    };
     let deadlock = trace.ends.iter().any(|end| deadlocked(trace, end, served));
     Some(Loss {
         until: untils.last().copied().unwrap_or(Until::ReplacementReady),
@@ -195,7 +203,11 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
                 "endpoint {} on {}, {}",
                 candidate.pod.metadata.name,
                 trace.cast.node_of(candidate),
-                if candidate.victim { "where it may be preempted" } else { "which is drained" }
+                if candidate.victim {
+                    "where it may be preempted"
+                } else {
+                    "which is drained"
+                }
             )
         })
         .collect();
@@ -441,13 +453,10 @@ fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[
         object("Service", &entry.namespace, &entry.name),
         format!("{what} {} {} no ready endpoint, {}", listed(names), verb(loss), when(loss)),
     );
-    item.node = entry.candidates.first().map(|candidate| {
-        context
-            .trace
-            .cast
-            .node_of(&context.trace.cast.candidates[*candidate])
-            .to_owned()
-    });
+    item.node = entry
+        .candidates
+        .first()
+        .map(|candidate| context.trace.cast.node_of(&context.trace.cast.candidates[*candidate]).to_owned());
     item.evidence = nodes_of_backends(context, served);
     item.consequence = consequence.to_owned();
     item.remedy = more_replicas(context, served);
