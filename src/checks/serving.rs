@@ -400,6 +400,44 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
+/// Policies that may deny evictions; one finding per namespace.
+pub fn denied_evictions(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, candidate) in trace.cast.candidates.iter().enumerate() {
+        if candidate.may_be_denied {
+            groups.entry(&candidate.pod.metadata.namespace).or_default().push(index);
+        }
+    }
+    let mut found = Vec::new();
+    for (namespace, pods) in groups {
+        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
+        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
+        let names: Vec<String> = pods
+            .iter()
+            .map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone())
+            .collect();
+        let mut item = finding(
+            Code::WebhookBlocksEviction,
+            severity,
+            certainty,
+            object("Namespace", "", namespace),
+            format!("a validating admission policy may deny the eviction of {}", listed(&names)),
+        );
+        item.evidence = vec!["a policy with a binding that denies concerns pods/eviction there".to_owned()];
+        item.consequence = "kubectl gives these pods up, and the drain fails".to_owned();
+        item.remedy = Remedy {
+            text: "read what it says".to_owned(),
+            command: Some(context.kubectl.line(["get", "validatingadmissionpolicies", "-o", "yaml"])),
+            values_key: None,
+        };
+        found.push(item);
+    }
+    found
+}
+
 /// Aggregated APIs.
 pub fn api_services(context: &Context<'_>) -> Vec<Finding> {
     let apis = context.trace.cast.apis.iter();
