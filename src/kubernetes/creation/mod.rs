@@ -15,7 +15,7 @@ mod resources;
 mod runtime_class;
 mod service_account;
 
-pub use self::policies::has_policies;
+pub use self::policies::{has_policies, may_deny};
 pub use self::service_account::named_account;
 
 use crate::cluster::objects::{PodSpec, StringMap};
