@@ -30,11 +30,7 @@ fn fixture() -> &'static [Value] {
 const COMPONENTS: [(&str, &str, &[usize]); 6] = [
     ("gpustack-operator-worker", "gpustack-operator-worker", &[1, 2, 2, 3, 3]),
     ("kueue-controller-manager", "kueue-manager-pdb", &[1, 1, 2, 2, 3]),
-    (
-        "node-feature-discovery-master",
-        "node-feature-discovery-master",
-        &[1, 1, 2, 3],
-    ),
+    ("node-feature-discovery-master", "node-feature-discovery-master", &[1, 1, 2, 3]),
     ("node-feature-discovery-gc", "node-feature-discovery-gc", &[1]),
     ("csi-nfs-controller", "", &[1, 1, 2, 3]),
     ("csi-s3-controller", "", &[1, 2]),
@@ -48,7 +44,9 @@ impl Maker {
             Scene::Port => "csi-nfs-controller",
             Scene::Finalizer => "kueue-controller-manager",
             Scene::Free => "",
-            _ => self.dice.pick(&[COMPONENTS[0].0, COMPONENTS[0].0, COMPONENTS[1].0, COMPONENTS[1].0, COMPONENTS[2].0]),
+            _ => self
+                .dice
+                .pick(&[COMPONENTS[0].0, COMPONENTS[0].0, COMPONENTS[1].0, COMPONENTS[1].0, COMPONENTS[2].0]),
         };
         self.probes.extend([
             json!({"webhook": {"name": "kueue-validating-webhook-configuration", "namespace": "other"}}),
@@ -63,7 +61,9 @@ impl Maker {
             .collect();
         for object in fixture() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let holder = object["metadata"]["annotations"]["test.gpustack-ha/holder"].as_str().unwrap_or_default();
+            let holder = object["metadata"]["annotations"]["test.gpustack-ha/holder"]
+                .as_str()
+                .unwrap_or_default();
             if off.iter().any(|off| *off == name || holder.ends_with(off)) {
                 continue;
             }
@@ -71,7 +71,10 @@ impl Maker {
                 self.objects
                     .push(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": NAMESPACE}}));
             }
-            match COMPONENTS.iter().find(|(component, ..)| object["kind"] == "Deployment" && *component == name) {
+            match COMPONENTS
+                .iter()
+                .find(|(component, ..)| object["kind"] == "Deployment" && *component == name)
+            {
                 Some((_, budget, replicas)) => {
                     let scene = if name == target { scene } else { Scene::Free };
                     self.component(object.clone(), budget, replicas, scene);
