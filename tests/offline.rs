@@ -69,10 +69,30 @@ struct Answer {
     errors: String,
 }
 
-/// Asks about a list of objects; every document is valid by the schema, and the exit code follows from the verdict.
+/// Asks `drain-preflight` about a list of objects; every document is valid by the schema.
 fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
+    let answer = command("drain-preflight", arguments, objects)?;
+    if let Some(document) = &answer.document {
+        let problems = schema::errors("drain-preflight", document);
+        if !problems.is_empty() {
+            return Err(format!("not a valid document: {}", problems.join("\n")).into());
+        }
+        let accepted = document["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|finding| finding["accepted"] == true);
+        if document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
+            return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
+        }
+    }
+    Ok(answer)
+}
+
+/// Asks a command about a list of objects.
+fn command(name: &str, arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"))
-        .args(["drain-preflight", "-o", "json", "-f", "-"])
+        .args([name, "-o", "json", "-f", "-"])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -87,20 +107,6 @@ fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
         true => None,
         false => Some(serde_json::from_slice::<Value>(&output.stdout)?),
     };
-    if let Some(document) = &document {
-        let problems = schema::errors("drain-preflight", document);
-        if !problems.is_empty() {
-            return Err(format!("not a valid document: {}", problems.join("\n")).into());
-        }
-        let accepted = document["findings"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|finding| finding["accepted"] == true);
-        if document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
-            return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
-        }
-    }
     Ok(Answer { exit, document, errors })
 }
 

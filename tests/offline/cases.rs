@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::{ask, finish};
+use crate::{ask, command, finish};
 
 /// The first document of a state.
 #[derive(Deserialize)]
@@ -53,7 +53,9 @@ struct Case {
     #[serde(default)]
     #[allow(dead_code, reason = "the table of reports is held against the files")]
     reports: Vec<String>,
-    /// Arguments of `drain-preflight`.
+    /// Another command than `drain-preflight`.
+    command: Option<String>,
+    /// Arguments.
     ask: Vec<String>,
     verdict: Option<String>,
     outcome: Option<String>,
@@ -183,7 +185,10 @@ impl Case {
             assert_eq!(kinds.len(), self.without.len(), "known kinds");
             objects = crate::without(&objects, &kinds);
         }
-        let answer = ask(&arguments, &objects)?;
+        let answer = match &self.command {
+            Some(name) => command(name, &arguments, &objects)?,
+            None => ask(&arguments, &objects)?,
+        };
         let mut problems = Vec::new();
         let mut same = |what: &str, stated: &Value, found: &Value| {
             if stated != found {
