@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub mod drain;
+pub mod snapshot;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct Cli {
 pub enum Command {
     /// Say what `kubectl drain` of these nodes would do, in one verdict
     DrainPreflight(drain::DrainPreflightArgs),
+    /// Write all that the commands read into one file, for -f
+    Snapshot(snapshot::SnapshotArgs),
 }
 
 /// Where the objects come from, besides a live cluster.

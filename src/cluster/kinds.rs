@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// How a kind is named and reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindInfo {
@@ -86,6 +88,23 @@ macro_rules! kinds {
                 match kind { $(Kind::$variant => self.$field.covered(scope).is_ok(),)* }
             }
 
+            /// What came of reading the kind's parts.
+            pub fn coverage(&self, kind: Kind) -> impl Iterator<Item = (&super::snapshot::Scope, &Result<(), super::snapshot::NotRead>)> {
+                match kind { $(Kind::$variant => self.$field.coverage(),)* }
+            }
+
+            /// Gives every object of the kind as JSON on one line, with the fields that are read.
+            ///
+            /// # Errors
+            /// What `take` fails with.
+            pub fn lines(&self, kind: Kind, mut take: impl FnMut(String) -> std::io::Result<()>) -> std::io::Result<()> {
+                let api_version = kind.api_version();
+                match kind { $(Kind::$variant => for object in self.$field.seen() {
+                    take(serde_json::to_string(&Typed { api_version: &api_version, kind: kind.info().kind, object })?)?;
+                },)* }
+                Ok(())
+            }
+
             /// How many objects of the kind there are.
             pub fn count(&self, kind: Kind) -> usize {
                 match kind { $(Kind::$variant => self.$field.seen().len(),)* }
@@ -102,6 +121,16 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+/// An object that says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed<'a, T: Serialize> {
+    api_version: &'a str,
+    kind: &'a str,
+    #[serde(flatten)]
+    object: &'a T,
 }
 
 /// The value with which JSON text begins, and its length in bytes; `None` where the text ends before it does.
@@ -214,6 +243,15 @@ impl Kind {
         match info.group {
             "" | "apps" | "batch" => info.plural.to_owned(),
             group => format!("{}.{group}", info.plural),
+        }
+    }
+
+    /// Group and version, as an object says them.
+    pub fn api_version(self) -> String {
+        let info = self.info();
+        match info.group {
+            "" => info.version.to_owned(),
+            group => format!("{group}/{}", info.version),
         }
     }
 

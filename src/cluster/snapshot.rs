@@ -178,6 +178,11 @@ impl<T: Object> Listing<T> {
         self.items.dedup_by(|a, b| key(a) == key(b));
     }
 
+    /// What came of reading each part.
+    pub fn coverage(&self) -> std::collections::btree_map::Iter<'_, Scope, Result<(), NotRead>> {
+        self.coverage.iter()
+    }
+
     /// Whether any part was read or tried.
     pub fn tried(&self) -> bool {
         !self.coverage.is_empty()
@@ -205,7 +210,13 @@ impl<T: Object> Listing<T> {
     pub fn covered(&self, scope: &Scope) -> Result<(), NotRead> {
         match (self.coverage.get(&Scope::Cluster), self.coverage.get(scope)) {
             (Some(Ok(())), _) | (_, Some(Ok(()))) => Ok(()),
-            (_, Some(Err(missing))) | (Some(Err(missing)), None) => Err(missing.clone()),
+            (_, Some(Err(missing))) => Err(missing.clone()),
+            // The pods of a node need the same right as all pods.
+            (Some(Err(missing)), None) if missing.reason == Reason::Forbidden && matches!(scope, Scope::Node(_)) => Err(NotRead {
+                scope: scope.clone(),
+                ..missing.clone()
+            }),
+            (Some(Err(missing)), None) => Err(missing.clone()),
             (None, None) => Err(NotRead {
                 kind: self.kind,
                 scope: scope.clone(),

@@ -3,6 +3,7 @@
 pub mod drain_preflight;
 pub mod failure;
 pub mod reading;
+pub mod snapshot;
 
 use std::io::{self, Write};
 
@@ -22,6 +23,7 @@ use failure::Failure;
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Snapshot(args) => snapshot::run(args, &cli.connection).await,
     };
     answer.map_err(|failure| failure.repeating(&Kubectl::new(cli.connection.repeat())))
 }
