@@ -51,6 +51,10 @@ pub struct SourceFlags {
     #[arg(long, requires = "filename")]
     pub complete: bool,
 
+    /// Print the least rights that the command needs, as roles for kubectl apply, and do nothing else
+    #[arg(long)]
+    pub explain_rbac: bool,
+
     /// Helm release of the install, where there are several
     #[arg(long, value_name = "NAME")]
     pub release: Option<String>,

@@ -171,8 +171,12 @@ impl<T: Object> Listing<T> {
         }
     }
 
-    /// Sorts by namespace and name; of objects given twice the last stays.
+    /// Sorts by namespace and name; of objects given twice the last stays. A namespace on an object that lives in none is
+    /// dropped: it would not be found by its name.
     pub fn settle(&mut self) {
+        if !self.kind.info().namespaced {
+            self.items.iter_mut().for_each(|item| item.meta_mut().namespace.clear());
+        }
         self.items.reverse();
         self.items.sort_by(|a, b| key(a).cmp(&key(b)));
         self.items.dedup_by(|a, b| key(a) == key(b));

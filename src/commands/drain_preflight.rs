@@ -18,13 +18,17 @@ use crate::report::shell::Kubectl;
 use crate::report::text::harmless;
 
 use super::failure::Failure;
-use super::reading;
+use super::{reading, rights};
 
 /// Runs the command; the result is the exit code.
 ///
 /// # Errors
 /// A wrong question, or a cluster or file that cannot be read.
 pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
+    let kubectl = Kubectl::new(connection.repeat());
+    if args.source.explain_rbac {
+        return rights::print(&reading::drain::RIGHTS, connection.namespace.as_deref(), &kubectl);
+    }
     let flags = args
         .drain
         .flags()
@@ -64,7 +68,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         flag_words: args.drain.words(),
         one_by_one: args.one_by_one,
         accept: args.accept.clone(),
-        kubectl: Kubectl::new(connection.repeat()),
+        kubectl,
         release: args.source.release.clone(),
         namespace: connection.namespace.clone(),
     };

@@ -3,6 +3,7 @@
 pub mod drain_preflight;
 pub mod failure;
 pub mod reading;
+pub mod rights;
 pub mod snapshot;
 
 use std::io::{self, Write};

@@ -16,8 +16,8 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// These bytes, and then nothing while the connection stays.
     Hold(Vec<u8>),
-    /// These bytes over and over.
-    Endless(Vec<u8>),
+    /// The first bytes once, and the others over and over.
+    Endless(Vec<u8>, Vec<u8>),
 }
 
 /// A list that is asked for.
@@ -131,11 +131,13 @@ fn serve(stream: TcpStream, objects: &[Value], reply: &impl Fn(&Asked) -> Reply,
                         std::thread::park();
                     }
                 }),
-                Reply::Endless(bytes) => loop {
-                    if let Err(error) = stream.write_all(&bytes) {
-                        break Err(error);
+                Reply::Endless(first, bytes) => {
+                    let mut sent = stream.write_all(&first);
+                    while sent.is_ok() {
+                        sent = stream.write_all(&bytes);
                     }
-                },
+                    sent
+                }
             }
         }
     };

@@ -6,8 +6,16 @@ use crate::cli::connection::ConnectionFlags;
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::{NotRead, Reason, Scope, Snapshot};
 use crate::commands::failure::Failure;
+use crate::commands::rights::Rights;
 
 use super::{begin, called_namespaces, one_namespace};
+
+/// What it lists.
+pub const RIGHTS: Rights = Rights {
+    command: "snapshot",
+    kinds: Kind::ALL,
+    everywhere: &[Kind::Pod],
+};
 
 /// Reads every kind in the whole cluster; where that is forbidden, in the namespaces that matter.
 ///
