@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use gpustack_ha::cli::Cli;
 use gpustack_ha::commands;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    if let Some(code) = commands::complete::answer() {
+        return code;
+    }
+    let cli = Cli::of_process();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The time limit of one request; a run has some more, for what it asks again.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// A drain that asks for every kind: its pod uses a claim of each sort, and runs with a class of each.
 const EVERYTHING: &str = include_str!("faults/everything.yaml");
@@ -195,7 +195,7 @@ fn problem(full: &str, kind: Kind, fault: Fault, found: &Outcome) -> Option<Stri
         return Some(format!("exit {:?}: {}", found.exit, found.errors));
     }
     // Pauses before asking again, and a request that has its time more than once.
-    if found.took > Duration::from_secs(60) {
+    if found.took > Duration::from_secs(90) {
         return Some(format!("took {:?}", found.took));
     }
     let Some(document) = &found.document else {
@@ -250,7 +250,7 @@ fn no_fault_makes_an_answer_milder() {
     let (next, problems) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     // Most of them wait.
     std::thread::scope(|scope| {
-        for _ in 0..24 {
+        for _ in 0..12 {
             scope.spawn(|| {
                 while let Some((name, objects, node, full, kind, fault)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (kind, fault) = (*kind, *fault);
@@ -313,13 +313,9 @@ fn a_hundred_thousand_objects_change_nothing() {
             server.asked.lock().unwrap().iter().filter(|asked| asked.kind == kind).count() > 200,
             "{kind}"
         );
-        assert!(objects_of(&found, kind));
+        let text = found.document.unwrap().to_string();
+        assert!(!text.contains("x-0-0") && !text.contains("cannot list"), "{kind}: {text}");
     }
-}
-
-/// Whether the answer does not speak of what is beside the point.
-fn objects_of(found: &Outcome, _: Kind) -> bool {
-    !found.document.as_ref().unwrap().to_string().contains("x-0-0")
 }
 
 #[test]

@@ -21,6 +21,8 @@ fn commands(node: &str) -> Vec<Vec<String>> {
         vec!["drain-preflight", node],
         vec!["drain-preflight", node, "--force", "--disable-eviction"],
         vec!["drain-preflight", "-l", "kubernetes.io/hostname", "--one-by-one"],
+        vec!["placement"],
+        vec!["placement", "-A"],
     ]
     .iter()
     .map(|words| words.iter().map(|word| (*word).to_owned()).collect())

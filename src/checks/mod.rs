@@ -2,14 +2,17 @@
 //!
 //! A check is a function from [`Context`] to findings, and one line of [`CHECKS`].
 
+pub mod assessed;
 pub mod budgets;
 pub mod codes;
 pub mod leaders;
 pub mod nodes;
 pub mod one_by_one;
+pub mod placement;
 pub mod pods;
 pub mod preflight;
 pub mod serving;
+pub mod standing;
 pub mod volumes;
 pub mod workloads;
 

@@ -8,7 +8,7 @@ use crate::simulation::successor::MAX_SUCCESSORS;
 
 use super::codes::Code;
 use super::preflight::{self, Request};
-use super::{finding, object};
+use super::{assessed, finding, object};
 
 /// Judges the drains one after the other. A drain that does not finish for certain is the last one.
 pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
@@ -54,7 +54,7 @@ pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
             why: Some("an earlier drain does not finish".to_owned()),
         });
     }
-    preflight::sort(&mut document.findings);
+    assessed::sort(&mut document.findings);
     document.verdict = Verdict::of(&document.findings);
     document.nodes.clone_from(&request.nodes);
     document.drain_command = request

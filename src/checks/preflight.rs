@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::snapshot::{NotRead, Reason, Scope, Snapshot, Source};
+use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::{Found, Install};
 use crate::kubernetes::drain::{DrainFlags, Filtered};
 use crate::kubernetes::eviction;
 use crate::kubernetes::workloads::Owner;
 use crate::report::document::{
-    API_VERSION, Action, After, ClusterInfo, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, Header, InstallInfo, NodeReason,
-    NodeResult, OwnerInfo, Replacement, ReplacementOutcome, UnservedRow, Until,
+    Action, After, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, NodeReason, NodeResult, OwnerInfo, Replacement,
+    ReplacementOutcome, UnservedRow, Until,
 };
-use crate::report::finding::{Certainty, Finding, MissingRight, NotAssessed, Severity, Verdict};
+use crate::report::finding::{Certainty, Finding, NotAssessed, Severity, Verdict};
 use crate::report::shell::Kubectl;
 use crate::simulation::assume::Assume;
 use crate::simulation::cast::{Gap, Props};
@@ -19,28 +19,9 @@ use crate::simulation::state::{New, Old, Progress, State};
 use crate::simulation::successor::successors;
 use crate::simulation::trace::{self, Paths, Trace};
 
+use super::assessed::{Accepted, header, missing_right, sort, unknowns};
 use super::codes::Code;
-use super::{CHECKS, Context, finding, leaders, listed, object, serving, workloads};
-
-/// A finding that the caller accepts: shown, and out of the verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// Code.
-    pub code: Code,
-    /// `[namespace/]name` of the object; `None` accepts the code for all.
-    pub name: Option<String>,
-}
-
-impl Accepted {
-    fn covers(&self, finding: &Finding) -> bool {
-        let object = &finding.object;
-        finding.code == self.code
-            && self.name.as_ref().is_none_or(|name| match name.split_once('/') {
-                Some((namespace, name)) => object.namespace.as_deref() == Some(namespace) && object.name == name,
-                None => object.name == *name,
-            })
-    }
-}
+use super::{CHECKS, Context, leaders, listed, object, serving, workloads};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -103,7 +84,8 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
     let verdict = Verdict::of(&findings);
     let differ = parts.iter().any(|part| Verdict::of(&part.findings) != verdict);
     let not_assessed = not_assessed(&gaps, differ);
-    findings.extend(unknowns(&not_assessed, &gaps, request));
+    let about = object("Node", "", request.nodes.first().map_or("", String::as_str));
+    findings.extend(unknowns(&not_assessed, &gaps, &about, &request.kubectl));
     for finding in &mut findings {
         finding.accepted = request.accept.iter().any(|accepted| accepted.covers(finding));
     }
@@ -143,32 +125,6 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         not_assessed,
     };
     (document, after)
-}
-
-/// What every document starts with.
-pub fn header(kind: &'static str, snapshot: &Snapshot, install: Option<&Install<'_>>) -> Header {
-    Header {
-        api_version: API_VERSION,
-        kind,
-        tool_version: env!("CARGO_PKG_VERSION"),
-        cluster: ClusterInfo {
-            context: snapshot.context.clone(),
-            server: snapshot.server.clone(),
-            server_version: snapshot.server_version.as_ref().map(|version| version.git_version.clone()),
-        },
-        source: if snapshot.source == Source::Live { "live" } else { "files" },
-        observed_at: snapshot.observed_at.map(|time| time.to_string()),
-        install: install.map(|install| InstallInfo {
-            release: install.release.to_owned(),
-            namespace: install.namespace.to_owned(),
-            chart_version: install.chart_version.clone(),
-        }),
-    }
-}
-
-/// Worst first; then by code and object.
-pub(super) fn sort(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| (b.severity, a.code.as_str(), &a.object, &a.node).cmp(&(a.severity, b.code.as_str(), &b.object, &b.node)));
 }
 
 /// What one way to take the unknown gives.
@@ -259,92 +215,6 @@ fn not_assessed(gaps: &BTreeSet<Gap>, differ: bool) -> Vec<NotAssessed> {
     list.sort();
     list.dedup();
     list
-}
-
-/// The right that would have made a list readable.
-pub fn missing_right(missing: &NotRead) -> Option<MissingRight> {
-    if missing.reason != Reason::Forbidden {
-        return None;
-    }
-    let info = missing.kind.info();
-    Some(MissingRight {
-        verb: "list".to_owned(),
-        group: info.group.to_owned(),
-        resource: info.plural.to_owned(),
-        namespace: match &missing.scope {
-            Scope::Namespace(namespace) => Some(namespace.clone()),
-            Scope::Cluster | Scope::Node(_) => None,
-        },
-    })
-}
-
-/// One `not-assessed` finding for each gap that affects the verdict.
-fn unknowns(not_assessed: &[NotAssessed], gaps: &BTreeSet<Gap>, request: &Request) -> Vec<Finding> {
-    let absent = |gap: &Gap| {
-        gap.missing
-            .as_ref()
-            .filter(|missing| missing.reason == Reason::NotInFiles)
-            .map(|missing| missing.kind)
-    };
-    let of = |entry: &NotAssessed| gaps.iter().find(|gap| gap.what == entry.what && gap.why == entry.why);
-    let matters = || not_assessed.iter().filter(|entry| entry.affects_verdict);
-    let kinds: BTreeSet<String> = matters().filter_map(|entry| Some(absent(of(entry)?)?.resource())).collect();
-    let capture = Vec::from_iter(kinds).join(",");
-    not_assessed
-        .iter()
-        .filter(|entry| entry.affects_verdict)
-        .map(|entry| {
-            let mut item = finding(
-                Code::NotAssessed,
-                Severity::Unknown,
-                Certainty::Possible,
-                object("Node", "", request.nodes.first().map_or("", String::as_str)),
-                format!("{} is not known", entry.what),
-            );
-            item.evidence = vec![entry.why.clone()];
-            item.consequence = "the verdict could be another one".to_owned();
-            item.remedy.text = match &entry.missing_right {
-                Some(right) => format!(
-                    "get the right to {} {}{}{}, or give the objects with -f",
-                    right.verb,
-                    right.resource,
-                    if right.group.is_empty() {
-                        String::new()
-                    } else {
-                        format!(".{}", right.group)
-                    },
-                    right
-                        .namespace
-                        .as_ref()
-                        .map(|namespace| format!(" in {namespace}"))
-                        .unwrap_or_default()
-                ),
-                None if of(entry).and_then(absent).is_some() => {
-                    "capture it and ask again with `-f more.yaml` too; or with --complete, if the files are the whole cluster:".to_owned()
-                }
-                None if of(entry).is_some_and(|gap| gap.missing.is_some()) => "ask again once the cluster answers".to_owned(),
-                None => "judge this by hand".to_owned(),
-            };
-            item.remedy.command = entry.missing_right.as_ref().map(|right| {
-                let resource = if right.group.is_empty() {
-                    right.resource.clone()
-                } else {
-                    format!("{}.{}", right.resource, right.group)
-                };
-                let mut words = vec!["auth".to_owned(), "can-i".to_owned(), right.verb.clone(), resource];
-                match &right.namespace {
-                    Some(namespace) => words.extend(["-n".to_owned(), namespace.clone()]),
-                    None => words.push("-A".to_owned()),
-                }
-                request.kubectl.line(words)
-            });
-            if of(entry).and_then(absent).is_some() {
-                let command = request.kubectl.line(["get", &capture, "-A", "-o", "yaml"]);
-                item.remedy.command = Some(format!("{command} > more.yaml"));
-            }
-            item
-        })
-        .collect()
 }
 
 /// Findings that say why a drain does not finish.

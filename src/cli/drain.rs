@@ -6,8 +6,8 @@ use clap::{ArgAction, Args};
 
 use super::connection::go_duration;
 use super::{FailOn, OutputFlags, SourceFlags};
+use crate::checks::assessed::Accepted;
 use crate::checks::codes::Code;
-use crate::checks::preflight::Accepted;
 use crate::cluster::objects::LabelSelector;
 use crate::kubernetes::drain::DrainFlags;
 use crate::kubernetes::selectors;
@@ -149,7 +149,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     go_duration(text).ok_or_else(|| format!("`{text}` is not a duration such as 30s, 5m or 1h30m"))
 }
 
-fn accepted(text: &str) -> Result<Accepted, String> {
+/// Reads `CODE[=NAME]` of `--accept`.
+pub(super) fn accepted(text: &str) -> Result<Accepted, String> {
     let (code, name) = match text.split_once('=') {
         Some((code, name)) => (code, Some(name.to_owned())),
         None => (text, None),

@@ -1,12 +1,16 @@
 //! The command line: what can be asked, and nothing that answers it.
 
+pub mod completion;
 pub mod connection;
 pub mod drain;
+pub mod help;
 pub mod snapshot;
+pub mod version;
+pub mod views;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use connection::ConnectionFlags;
 
@@ -17,8 +21,6 @@ use connection::ConnectionFlags;
     bin_name = "kubectl gpustack-ha",
     version,
     about = "What a drain would really do to GPUStack's control plane",
-    after_help = "Examples:\n  kubectl gpustack-ha drain-preflight cp-1\n  kubectl gpustack-ha drain-preflight cp-1 -o json\n  kubectl gpustack-ha drain-preflight cp-1 -f cluster.yaml --complete",
-    arg_required_else_help = true,
     max_term_width = 80
 )]
 pub struct Cli {
@@ -30,6 +32,20 @@ pub struct Cli {
     pub connection: ConnectionFlags,
 }
 
+impl Cli {
+    /// What this process was asked. Ends it where there is nothing to do but to print help or what is wrong.
+    pub fn of_process() -> Self {
+        let mut command = help::command();
+        let matches = match std::env::args_os().len() {
+            0 | 1 => command.try_get_matches_from_mut(["kubectl-gpustack_ha", "--help"]),
+            _ => command.try_get_matches_from_mut(std::env::args_os()),
+        };
+        matches
+            .and_then(|matches| Self::from_arg_matches(&matches))
+            .unwrap_or_else(|error| error.exit())
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -37,6 +53,12 @@ pub enum Command {
     DrainPreflight(drain::DrainPreflightArgs),
     /// Write all that the commands read into one file, for -f
     Snapshot(snapshot::SnapshotArgs),
+    /// Show which replica of which component is where, who leads, and what the loss of a node would take
+    Placement(views::PlacementArgs),
+    /// Complete commands, flags and names in the shell
+    Completion(completion::CompletionArgs),
+    /// Print this tool's version and the cluster's
+    Version(version::VersionArgs),
 }
 
 /// Where the objects come from, besides a live cluster.

@@ -93,6 +93,12 @@ macro_rules! kinds {
                 match kind { $(Kind::$variant => self.$field.coverage(),)* }
             }
 
+            /// What was not read, by a text that ends with it.
+            pub fn unread(&self, text: &str) -> Option<&super::snapshot::NotRead> {
+                let failures = Kind::ALL.iter().flat_map(|kind| self.coverage(*kind)).filter_map(|(_, outcome)| outcome.as_ref().err());
+                failures.into_iter().find(|missing| text.ends_with(&missing.to_string()))
+            }
+
             /// Gives every object of the kind as JSON on one line, with the fields that are read.
             ///
             /// # Errors
@@ -167,6 +173,8 @@ kinds! {
     DaemonSet => daemon_sets: DaemonSet, ("apps", "v1", "daemonsets", "DaemonSet", true);
     /// Jobs.
     Job => jobs: Job, ("batch", "v1", "jobs", "Job", true);
+    /// Autoscalers of workloads.
+    HorizontalPodAutoscaler => autoscalers: HorizontalPodAutoscaler, ("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true);
     /// Disruption budgets.
     PodDisruptionBudget => budgets: PodDisruptionBudget, ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true);
     /// Services.

@@ -749,6 +749,16 @@ slim! {
         /// `RollingUpdate` (also when empty) or `Recreate`.
         #[serde(rename = "type")]
         kind: String,
+        /// How many pods may be too many or missing meanwhile.
+        rolling_update: RollingUpdate,
+    }
+
+    /// How many pods may be too many or missing during a rollout.
+    struct RollingUpdate {
+        /// Pods beyond the wanted number; absent means 25 %.
+        max_surge: Option<IntOrPercent>,
+        /// Pods that may be missing; absent means 25 %.
+        max_unavailable: Option<IntOrPercent>,
     }
 
     /// Counts that the workload controllers report.
@@ -829,6 +839,16 @@ slim! {
         metadata: Meta,
         /// What is wanted.
         spec: DaemonSetSpec,
+        /// What is there.
+        status: DaemonSetStatus,
+    }
+
+    /// Counts that the DaemonSet controller reports.
+    struct DaemonSetStatus {
+        /// Nodes that should run a pod.
+        desired_number_scheduled: i64,
+        /// Of those, nodes whose pod is Ready.
+        number_ready: i64,
     }
 
     /// What is wanted of a DaemonSet.
@@ -1645,6 +1665,26 @@ slim! {
     struct HorizontalPodAutoscaler {
         /// Metadata.
         metadata: Meta,
+        /// What is wanted.
+        spec: HorizontalPodAutoscalerSpec,
+    }
+
+    /// What is wanted of an autoscaler.
+    struct HorizontalPodAutoscalerSpec {
+        /// The workload that it scales.
+        scale_target_ref: ScaleTarget,
+        /// Fewest replicas; 1 when absent.
+        min_replicas: Option<i64>,
+        /// Most replicas.
+        max_replicas: i64,
+    }
+
+    /// The workload that an autoscaler scales.
+    struct ScaleTarget {
+        /// Kind.
+        kind: String,
+        /// Name.
+        name: String,
     }
 }
 

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::kinds::{Kind, Listings};
 use super::objects::{
-    ApiService, CsiDriver, CsiNode, CustomResourceDefinition, DaemonSet, Deployment, DeviceClass, EndpointSlice, Job, Lease, LimitRange,
-    Meta, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass, ReplicaSet, ResourceClaim,
-    ResourceQuota, RuntimeClass, Service, ServiceAccount, StatefulSet, StorageClass, ValidatingAdmissionPolicy,
+    ApiService, CsiDriver, CsiNode, CustomResourceDefinition, DaemonSet, Deployment, DeviceClass, EndpointSlice, HorizontalPodAutoscaler,
+    Job, Lease, LimitRange, Meta, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodDisruptionBudget, PriorityClass,
+    ReplicaSet, ResourceClaim, ResourceQuota, RuntimeClass, Service, ServiceAccount, StatefulSet, StorageClass, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding, VolumeAttachment, WebhookConfiguration,
 };
 
@@ -37,6 +37,7 @@ objects!(
     Deployment,
     DeviceClass,
     EndpointSlice,
+    HorizontalPodAutoscaler,
     Job,
     Lease,
     LimitRange,
@@ -333,7 +334,12 @@ impl Snapshot {
     /// Whether a pod's processes run, Ready or not: it is Running and not terminating, on a node whose kubelet answers.
     /// A node that was not read is taken to answer.
     pub fn runs(&self, pod: &Pod) -> bool {
+        pod.status.phase == "Running" && !pod.metadata.terminating() && self.node_answers(pod)
+    }
+
+    /// Whether the kubelet of the pod's node answers. A node that was not read is taken to, and a pod without a node too.
+    pub fn node_answers(&self, pod: &Pod) -> bool {
         let node = pod.node().and_then(|node| self.nodes.find("", node));
-        pod.status.phase == "Running" && !pod.metadata.terminating() && node.is_none_or(Node::ready)
+        node.is_none_or(Node::ready)
     }
 }

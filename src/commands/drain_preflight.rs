@@ -1,7 +1,5 @@
 //! `drain-preflight`: what `kubectl drain` of these nodes would do.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use crate::checks::preflight::{self, Request};
 use crate::cli::FailOn;
 use crate::cli::connection::ConnectionFlags;
@@ -10,25 +8,19 @@ use crate::cluster::connect::closest;
 use crate::cluster::files;
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::{Reason, Snapshot};
-use crate::gpustack::install::{self, Found, Install};
+use crate::gpustack::install::{self, Found};
 use crate::kubernetes::selectors;
-use crate::report;
 use crate::report::finding::Verdict;
 use crate::report::shell::Kubectl;
-use crate::report::text::harmless;
 
 use super::failure::Failure;
-use super::{reading, rights};
+use super::{installs, reading};
 
 /// Runs the command; the result is the exit code.
 ///
 /// # Errors
 /// A wrong question, or a cluster or file that cannot be read.
 pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
-    let kubectl = Kubectl::new(connection.repeat());
-    if args.source.explain_rbac {
-        return rights::print(&reading::drain::RIGHTS, connection.namespace.as_deref(), &kubectl);
-    }
     let flags = args
         .drain
         .flags()
@@ -59,7 +51,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
     };
     let found = install::find(&snapshot, args.source.release.as_deref(), connection.namespace.as_deref());
     let found = match found {
-        Found::Several(installs) => Found::One(which(installs)?),
+        Found::Several(installs) => Found::One(installs::which(installs)?),
         other => other,
     };
     let request = Request {
@@ -68,58 +60,17 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         flag_words: args.drain.words(),
         one_by_one: args.one_by_one,
         accept: args.accept.clone(),
-        kubectl,
+        kubectl: Kubectl::new(connection.repeat()),
         release: args.source.release.clone(),
         namespace: connection.namespace.clone(),
     };
     let document = preflight::assess(&snapshot, &found, &request);
-    super::print(&document, &args.output, |style, wide, out| {
-        report::preflight::render(&document, style, wide, out)
-    })?;
+    super::print(&document, &args.output)?;
     Ok(match (document.verdict, args.fail_on) {
         (Verdict::Safe, _) | (Verdict::AtRisk, FailOn::Unsafe) => 0,
         (Verdict::AtRisk, FailOn::AtRisk) | (Verdict::Unsafe, _) => 1,
         (Verdict::Unknown, _) => 3,
     })
-}
-
-/// The install meant: asked for on a terminal, an error elsewhere.
-fn which(mut installs: Vec<Install<'_>>) -> Result<Install<'_>, Failure> {
-    let list: Vec<String> = installs
-        .iter()
-        .map(|install| format!("--release {} -n {}", install.release, install.namespace))
-        .collect();
-    let chosen = if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        choose(&list, &mut io::stdin().lock(), &mut io::stderr().lock())
-    } else {
-        None
-    };
-    match chosen {
-        Some(index) => Ok(installs.swap_remove(index)),
-        None => Err(Failure::usage(
-            "there is more than one GPUStack install",
-            Some(format!("say which: {}", list.join(", or "))),
-        )),
-    }
-}
-
-/// Asks for one of the items by its number, until the answer is one; `None` where nobody answers.
-fn choose(items: &[String], answers: &mut impl BufRead, questions: &mut impl Write) -> Option<usize> {
-    for (index, item) in items.iter().enumerate() {
-        writeln!(questions, "{:>3}  {}", index + 1, harmless(item, false)).ok()?;
-    }
-    loop {
-        write!(questions, "There is more than one GPUStack install. Which (1 to {})? ", items.len()).ok()?;
-        questions.flush().ok()?;
-        let mut answer = String::new();
-        if answers.read_line(&mut answer).ok()? == 0 {
-            return None;
-        }
-        match answer.trim().parse::<usize>() {
-            Ok(number) if (1..=items.len()).contains(&number) => return Some(number - 1),
-            _ => {}
-        }
-    }
 }
 
 /// The nodes meant, in the order in which kubectl takes them.
@@ -190,29 +141,4 @@ fn names(args: &DrainPreflightArgs) -> Vec<String> {
                 .to_owned()
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-
-    use super::choose;
-
-    #[test]
-    fn asks_until_the_answer_is_a_number_of_the_list() {
-        let items = ["--release a -n one".to_owned(), "--release b\u{1b}[2J -n two".to_owned()];
-        let ask = |answers: &str| {
-            let mut questions = Vec::new();
-            let chosen = choose(&items, &mut answers.as_bytes(), &mut questions);
-            (chosen, String::from_utf8(questions).unwrap())
-        };
-        let (chosen, questions) = ask("0\nb\n3\n 2 \n");
-        assert_eq!(chosen, Some(1));
-        assert_eq!(questions.matches("Which (1 to 2)?").count(), 4);
-        assert!(
-            questions.contains("  1  --release a -n one\n") && !questions.contains('\u{1b}'),
-            "{questions}"
-        );
-        assert_eq!(ask("1\n").0, Some(0));
-        assert_eq!(ask("").0, None);
-    }
 }

@@ -1,26 +1,40 @@
 //! `--explain-rbac`: the least rights that a command needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::cli::Command;
 use crate::cluster::kinds::Kind;
 use crate::report::shell::Kubectl;
 use crate::report::text::harmless;
 use crate::report::yaml;
 
 use super::failure::Failure;
+use super::reading;
+use super::view::View;
 
 /// What a command lists; no command needs another verb.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Rights {
     /// The command.
     pub command: &'static str,
     /// Kinds that it may list.
-    pub kinds: &'static [Kind],
+    pub kinds: BTreeSet<Kind>,
     /// Namespaced kinds of which one namespace is not enough.
     pub everywhere: &'static [Kind],
+}
+
+/// What a command lists, where it is asked to say so.
+pub fn asked_about(command: &Command) -> Option<Rights> {
+    let (rights, asked) = match command {
+        Command::DrainPreflight(args) => (reading::drain::rights(), args.source.explain_rbac),
+        Command::Snapshot(args) => (reading::whole::rights(), args.source.explain_rbac),
+        Command::Placement(args) => (args.wanted().rights("placement"), args.view.source.explain_rbac),
+        Command::Completion(_) | Command::Version(_) => return None,
+    };
+    asked.then_some(rights)
 }
 
 #[derive(Serialize)]

@@ -10,20 +10,14 @@ use crate::cluster::files;
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::{Reason, Scope, Snapshot, Source};
 
-use crate::report::shell::Kubectl;
-
 use super::failure::Failure;
-use super::{reading, rights};
+use super::reading;
 
 /// Runs the command; the result is the exit code.
 ///
 /// # Errors
 /// The cluster or a file cannot be read, or the file cannot be written.
 pub async fn run(args: &SnapshotArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
-    if args.source.explain_rbac {
-        let kubectl = Kubectl::new(connection.repeat());
-        return rights::print(&reading::whole::RIGHTS, connection.namespace.as_deref(), &kubectl);
-    }
     if let Some(path) = &args.output_file
         && fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
     {

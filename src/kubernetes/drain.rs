@@ -155,6 +155,12 @@ pub fn filter(snapshot: &Snapshot, pod: &Pod, flags: &DrainFlags, now: Option<Ti
     Filtered::Remove
 }
 
+/// Whether `--skip-wait-for-delete-timeout` may let kubectl pass over the pod, which cannot be told without the time of the
+/// snapshot.
+pub fn undated(pod: &Pod, flags: &DrainFlags, now: Option<Timestamp>) -> bool {
+    flags.skip_wait_for_delete_timeout > 0 && now.is_none() && pod.metadata.deletion_timestamp.0.is_some()
+}
+
 /// Whether `--skip-wait-for-delete-timeout` lets kubectl pass over the pod.
 fn skipped(pod: &Pod, flags: &DrainFlags, now: Option<Timestamp>) -> bool {
     match (pod.metadata.deletion_timestamp.0, now) {

@@ -1,6 +1,8 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
 pub mod admission;
+pub mod allowance;
+pub mod called;
 pub mod creation;
 pub mod disruption;
 pub mod drain;
@@ -11,6 +13,7 @@ pub mod leases;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;
+pub mod surge;
 #[cfg(test)]
 pub mod testing;
 pub mod workloads;

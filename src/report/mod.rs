@@ -3,11 +3,16 @@
 pub mod document;
 pub mod finding;
 pub mod json;
+pub mod page;
+pub mod placement;
 pub mod preflight;
 pub mod shell;
 pub mod style;
 pub mod table;
+pub mod terminal;
 pub mod text;
+pub mod view;
+pub mod words;
 pub mod yaml;
 
 #[cfg(test)]

@@ -1,418 +1,203 @@
-//! The drain preflight as a person reads it: the verdict and its reason, then what to do, then the evidence.
+//! The page of a drain preflight: the verdict and its reason, then what to do, then the evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 
 use super::document::{
     Action, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, LeaderRow, NodeReason, Replacement, ReplacementOutcome, ServedKind,
     UnservedRow, Until,
 };
-use super::finding::{Certainty, Finding, MissingRight, NotAssessed, ObjectRef, Severity, Verdict};
-use super::style::{Style, Tint};
+use super::finding::{Certainty, Finding, Severity};
+use super::page::{self, Block, Headline, Page, Prose, Report};
+use super::style::Tint;
 use super::table::{Cell, NONE, Table};
-use super::text::{harmless, width, wrap, wrap_command};
+use super::words::{self, NAMED, counted, counts, sentence, some_of};
 
-/// Findings of one code and severity that are shown in full; the others are only named.
-const IN_FULL: usize = 3;
-/// Objects, nodes or facts that a line names before it counts.
-const NAMED: usize = 3;
 /// Rows of evictions from which those that just move are counted instead of shown.
 const MANY_ROWS: usize = 25;
-/// Where the text of a finding begins, below its severity.
-const BODY: usize = 9;
-/// Columns that prose needs beside something; with fewer it goes below.
-const ROOM: usize = 40;
-/// A longer label stands on a line of its own where the text does not fit behind it.
-const LABEL: usize = 15;
 
-/// Writes the document for a person; `wide` shows every column, row, finding and fact.
-///
-/// # Errors
-/// What writing fails with.
-pub fn render(doc: &DrainPreflight, style: &Style, wide: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page { doc, style, wide, out };
-    page.verdict()?;
-    page.findings()?;
-    page.nodes()?;
-    page.evictions()?;
-    page.unserved()?;
-    page.leaders()?;
-    page.afterwards()?;
-    page.not_assessed()?;
-    page.holds_for()
+impl Report for DrainPreflight {
+    fn page(&self, wide: bool) -> Page {
+        let headline = headline(self, wide);
+        let mut page = Page::new(format!("Drain of {}", words::nodes(&self.nodes)));
+        let said = headline.text.clone();
+        page.section("", [headline.into()]);
+        page.findings(&self.findings, &said, wide);
+        page.section("Nodes", [nodes(self).into()]);
+        page.section("Pods", evictions(self, wide));
+        page.section("Unserved", [unserved(self, wide).into()]);
+        page.section("Leaders", [leaders(self, wide).into()]);
+        page.section("Afterwards", afterwards(self, wide));
+        page.not_assessed(&self.not_assessed);
+        page.section(
+            "",
+            [Block::Command {
+                label: "Holds for".to_owned(),
+                command: self.drain_command.clone(),
+            }],
+        );
+        page
+    }
+
+    /// The pods that the drain removes or would remove.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-struct Page<'a> {
-    doc: &'a DrainPreflight,
-    style: &'a Style,
-    wide: bool,
-    out: &'a mut dyn Write,
+fn headline(doc: &DrainPreflight, wide: bool) -> Headline {
+    let mut notes = vec![Prose::labelled("To do", to_do(doc)), Prose::text(summary(doc))];
+    if wide {
+        notes.push(Prose::text(page::origin(&doc.header)));
+    }
+    Headline {
+        verdict: doc.verdict,
+        text: reason(doc),
+        notes,
+    }
 }
 
-impl Page<'_> {
-    fn blank(&mut self) -> io::Result<()> {
-        writeln!(self.out)
-    }
-
-    /// Prose behind a label, its further lines below its first word; below a long label where it does not fit behind it.
-    fn prose(&mut self, label: &str, tint: Option<Tint>, text: &str) -> io::Result<()> {
-        let text = harmless(text, self.style.ascii);
-        let label = harmless(label, self.style.ascii);
-        let indent = width(&label);
-        let blanks = label.len() - label.trim_start().len();
-        let mut start = format!("{:blanks$}{}", "", self.style.paint(label.trim_start(), tint));
-        let columns = self.style.width.min(Style::PROSE);
-        let mut indent = indent;
-        if indent > blanks + LABEL && indent + width(&text) > columns {
-            writeln!(self.out, "{}", start.trim_end())?;
-            indent = blanks + 3;
-            start = " ".repeat(indent);
-        }
-        for line in wrap(&text, columns.saturating_sub(indent)) {
-            writeln!(self.out, "{start}{line}")?;
-            start = " ".repeat(indent);
-        }
-        Ok(())
-    }
-
-    /// A command to paste behind a label.
-    fn command(&mut self, label: &str, text: &str) -> io::Result<()> {
-        let text = harmless(text, self.style.ascii);
-        let mut start = label.to_owned();
-        for line in wrap_command(&text, self.style.width.saturating_sub(width(label))) {
-            writeln!(self.out, "{start}{line}")?;
-            start = " ".repeat(width(label));
-        }
-        Ok(())
-    }
-
-    fn verdict(&mut self) -> io::Result<()> {
-        let verdict = self.doc.verdict;
-        let tint = match verdict {
-            Verdict::Safe => Tint::Good,
-            Verdict::AtRisk => Tint::Risk,
-            Verdict::Unknown => Tint::Unknown,
-            Verdict::Unsafe => Tint::Bad,
+/// Node by node, where there are several.
+fn nodes(doc: &DrainPreflight) -> Table {
+    let mut table = Table::new(&["NODE", "OUTCOME", "WHY"], 2);
+    let nodes = &doc.drain.per_node;
+    for node in nodes.iter().filter(|_| nodes.len() > 1) {
+        let outcome = match node.certainty {
+            Certainty::Certain => node.outcome.as_str().to_owned(),
+            Certainty::Possible => format!("{} (possible)", node.outcome.as_str()),
         };
-        let label = format!("{:<9}", verdict.as_str().to_uppercase());
-        self.prose(&label, Some(tint), &headline(self.doc))?;
-        self.prose(&format!("{:BODY$}To do: ", ""), None, &to_do(self.doc))?;
-        self.prose(&" ".repeat(BODY), None, &summary(self.doc))?;
-        if self.wide {
-            self.prose(&" ".repeat(BODY), None, &origin(self.doc))?;
-        }
-        Ok(())
+        let tint = (node.outcome != DrainOutcome::Finishes).then_some(Tint::Bad);
+        table.push(
+            vec![
+                Cell::new(&node.node),
+                Cell::new(outcome).tinted(tint),
+                Cell::new(node.why.as_deref().unwrap_or_default()),
+            ],
+            vec![],
+        );
     }
+    table
+}
 
-    fn findings(&mut self) -> io::Result<()> {
-        let (accepted, open): (Vec<&Finding>, Vec<&Finding>) = self.doc.findings.iter().partition(|finding| finding.accepted);
-        let mut groups: Vec<Vec<&Finding>> = Vec::new();
-        for finding in open.into_iter().chain(accepted) {
-            let alike =
-                |other: &&Finding| (other.code, other.severity, other.accepted) == (finding.code, finding.severity, finding.accepted);
-            match groups.iter_mut().find(|group| group.first().is_some_and(alike)) {
-                Some(group) => group.push(finding),
-                None => groups.push(vec![finding]),
-            }
-        }
-        if !groups.is_empty() {
-            self.blank()?;
-        }
-        for group in groups {
-            let Some(first) = group.first() else { continue };
-            let info = first.severity == Severity::Info;
-            let shown = match group.len() {
-                count if self.wide || count <= IN_FULL => count,
-                _ if info => 0,
-                _ => IN_FULL,
-            };
-            for finding in &group[..shown] {
-                if info { self.info(finding)? } else { self.finding(finding)? }
-            }
-            if self.wide {
-                self.prose(
-                    &format!("{:BODY$}{}: ", "", first.code.as_str()),
-                    Some(Tint::Faint),
-                    first.code.meaning(),
-                )?;
-            }
-            if let rest @ [_, ..] = &group[shown..] {
-                let more = if shown == 0 { "" } else { " more" };
-                let objects: Vec<String> = rest.iter().map(|finding| object(&finding.object)).collect();
-                let text = format!(
-                    "{}{more}: {}. {} -o wide shows each.",
-                    rest.len(),
-                    some_of(&objects, NAMED),
-                    first.code.meaning()
-                );
-                self.title(first, &text)?;
-            }
-        }
-        Ok(())
-    }
+fn evictions(doc: &DrainPreflight, wide: bool) -> Vec<Block> {
+    let order = |row: &EvictionRow| doc.nodes.iter().position(|node| *node == row.node).unwrap_or(usize::MAX);
+    let mut rows: Vec<&EvictionRow> = doc.evictions.iter().collect();
+    rows.sort_by_cached_key(|row| (order(row), row.round.unwrap_or(u32::MAX), row.namespace.clone(), row.pod.clone()));
+    let groups = if wide {
+        rows.iter().map(|row| vec![*row]).collect()
+    } else {
+        grouped(rows.iter().copied().filter(|row| row.action != Action::Keep))
+    };
+    let counted_only = !wide && groups.len() > MANY_ROWS;
+    let (plain, shown): (Vec<_>, Vec<_>) = groups
+        .into_iter()
+        .partition(|group| counted_only && group.first().is_some_and(|row| just_moves(row)));
 
-    /// The line that a finding starts with; the text goes below where it does not fit.
-    fn title(&mut self, finding: &Finding, text: &str) -> io::Result<()> {
-        let codes = self
-            .doc
-            .findings
-            .iter()
-            .map(|finding| finding.code.as_str().len())
-            .max()
-            .unwrap_or(0);
-        let severity = format!("{:<BODY$}", finding.severity.as_str());
-        let code = finding.code.as_str();
-        let text = harmless(text, self.style.ascii).into_owned();
-        let tint = if finding.accepted {
-            Tint::Faint
+    let columns = Columns::of(doc, wide);
+    let mut table = Table::new(&columns.headers(), columns.fixed());
+    let mut rest = shown.as_slice();
+    while let [group, others @ ..] = rest {
+        let Some(row) = group.first() else { break };
+        let reasons = replacement_reasons(&row.replacement, wide);
+        // One reason for several rows in a row is said once, below the last of them.
+        let said_later = others.first().and_then(|group| group.first()).is_some_and(|next| {
+            !reasons.is_empty()
+                && next.replacement.outcome == row.replacement.outcome
+                && replacement_reasons(&next.replacement, wide) == reasons
+        });
+        let below = if said_later {
+            Vec::new()
         } else {
-            severity_tint(finding.severity)
+            Vec::from_iter((!reasons.is_empty()).then_some(reasons))
         };
-        let severity = self.style.paint(&severity, Some(tint));
-        let indent = BODY + codes + 2;
-        let room = self.style.width.min(Style::PROSE).saturating_sub(indent);
-        if room < ROOM && width(&text) > room {
-            writeln!(self.out, "{severity}{code}")?;
-            return self.prose(&" ".repeat(BODY), None, &text);
-        }
-        let mut start = format!("{severity}{code:<codes$}  ");
-        for line in wrap(&text, room) {
-            writeln!(self.out, "{start}{line}")?;
-            start = " ".repeat(indent);
-        }
-        Ok(())
+        table.push(columns.cells(group, row, wide), below);
+        rest = others;
     }
-
-    fn info(&mut self, finding: &Finding) -> io::Result<()> {
-        self.title(finding, &format!("{}: {}", subject(finding), finding.message))?;
-        if self.wide { self.details(finding) } else { Ok(()) }
+    let mut blocks = Vec::new();
+    if table.is_empty() && plain.is_empty() {
+        blocks.push(Prose::text(format!("Nothing is evicted from {}.", words::nodes(&doc.nodes))).into());
     }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.title(finding, &subject(finding))?;
-        if !headline(self.doc).contains(finding.message.trim_end_matches('.')) {
-            self.prose(&" ".repeat(BODY), None, &sentence(&finding.message))?;
-        }
-        self.details(finding)
+    blocks.push(table.into());
+    let moving = plain.iter().map(Vec::len).sum::<usize>();
+    if moving > 0 {
+        let namespaces: BTreeSet<&str> = plain.iter().flatten().map(|row| row.namespace.as_str()).collect();
+        let namespaces = counted(namespaces.len(), "namespace");
+        let text = format!(
+            "{} more, in {namespaces}, just move: evicted, and placed on another node. -o wide shows each.",
+            counted(moving, "pod")
+        );
+        blocks.push(Prose::text(text).into());
     }
+    blocks.extend(kept(&doc.evictions).filter(|_| !wide).map(|text| Prose::text(text).into()));
+    blocks
+}
 
-    /// Fix, reason and facts of a finding.
-    fn details(&mut self, finding: &Finding) -> io::Result<()> {
-        let mut label = format!("{:BODY$}fix: ", "");
-        let indent = " ".repeat(label.len());
-        let remedy = &finding.remedy;
-        if !remedy.text.is_empty() {
-            self.prose(&label, None, &remedy.text)?;
-            label.clone_from(&indent);
-        }
-        if let Some(key) = &remedy.values_key {
-            self.prose(&format!("{label}in your values: "), None, key)?;
-            label.clone_from(&indent);
-        }
-        if let Some(command) = &remedy.command {
-            self.command(&label, command)?;
-        }
-        let label = format!("{:BODY$}why: ", "");
-        if self.wide {
-            self.prose(&label, None, &sentence(&finding.consequence))?;
-            for fact in &finding.evidence {
-                self.prose(&format!("{:BODY$}   - ", ""), None, fact)?;
-            }
-            Ok(())
+fn unserved(doc: &DrainPreflight, wide: bool) -> Table {
+    let mut table = Table::new(&["UNSERVED", "UNTIL", "SERVICE"], 1);
+    for row in &doc.unserved {
+        let blast = (!row.blast.is_empty()).then(|| {
+            let blast = if wide { row.blast.join("; ") } else { some_of(&row.blast, NAMED) };
+            format!("refused meanwhile: {blast}")
+        });
+        let name = format!("{}/{}", served(row.what), row.name);
+        let service = row.service.as_deref().unwrap_or_default();
+        let tint = (row.until != Until::Already).then_some(if row.certainty == Certainty::Certain {
+            Tint::Bad
         } else {
-            let facts = some_facts(&finding.evidence);
-            let both = [facts.as_str(), &finding.consequence].into_iter().filter(|text| !text.is_empty());
-            self.prose(&label, None, &sentence(&both.collect::<Vec<_>>().join("; ")))
-        }
+            Tint::Risk
+        });
+        table.push(
+            vec![Cell::new(name), Cell::new(until(row)).tinted(tint), Cell::new(service)],
+            Vec::from_iter(blast),
+        );
     }
+    table
+}
 
-    /// Node by node, where there are several.
-    fn nodes(&mut self) -> io::Result<()> {
-        let nodes = &self.doc.drain.per_node;
-        if nodes.len() < 2 {
-            return Ok(());
-        }
-        let mut table = Table::new(&["NODE", "OUTCOME", "WHY"], 2);
-        for node in nodes {
-            let outcome = match node.certainty {
-                Certainty::Certain => node.outcome.as_str().to_owned(),
-                Certainty::Possible => format!("{} (possible)", node.outcome.as_str()),
-            };
-            let tint = (node.outcome != DrainOutcome::Finishes).then_some(Tint::Bad);
-            table.push(
-                vec![
-                    Cell::new(&node.node),
-                    Cell::new(outcome).tinted(tint),
-                    Cell::new(node.why.as_deref().unwrap_or_default()),
-                ],
-                vec![],
-            );
-        }
-        self.table(&table)
-    }
-
-    fn table(&mut self, table: &Table) -> io::Result<()> {
-        if table.is_empty() {
-            return Ok(());
-        }
-        self.blank()?;
-        table.write(self.style, self.out)
-    }
-
-    fn evictions(&mut self) -> io::Result<()> {
-        let order = |row: &EvictionRow| self.doc.nodes.iter().position(|node| *node == row.node).unwrap_or(usize::MAX);
-        let mut rows: Vec<&EvictionRow> = self.doc.evictions.iter().collect();
-        rows.sort_by_cached_key(|row| (order(row), row.round.unwrap_or(u32::MAX), row.namespace.clone(), row.pod.clone()));
-        let groups = if self.wide {
-            rows.iter().map(|row| vec![*row]).collect()
+fn leaders(doc: &DrainPreflight, wide: bool) -> Table {
+    let mut table = Table::new(&["LEADER OF", "GAP", "HOLDER", "SUCCESSORS"], 3);
+    for row in &doc.leaders {
+        let successors = if wide {
+            row.successors.join(", ")
         } else {
-            grouped(rows.iter().copied().filter(|row| row.action != Action::Keep))
+            some_of(&row.successors, NAMED)
         };
-        let counted = !self.wide && groups.len() > MANY_ROWS;
-        let (plain, shown): (Vec<_>, Vec<_>) = groups
-            .into_iter()
-            .partition(|group| counted && group.first().is_some_and(|row| just_moves(row)));
-
-        let columns = Columns::of(self.doc, self.wide);
-        let mut table = Table::new(&columns.headers(), columns.fixed());
-        let mut rest = shown.as_slice();
-        while let [group, others @ ..] = rest {
-            let Some(row) = group.first() else { break };
-            let reasons = replacement_reasons(&row.replacement, self.wide);
-            // One reason for several rows in a row is said once, below the last of them.
-            let said_later = others.first().and_then(|group| group.first()).is_some_and(|next| {
-                !reasons.is_empty()
-                    && next.replacement.outcome == row.replacement.outcome
-                    && replacement_reasons(&next.replacement, self.wide) == reasons
-            });
-            let below = if said_later {
-                Vec::new()
-            } else {
-                Vec::from_iter((!reasons.is_empty()).then_some(reasons))
-            };
-            table.push(columns.cells(group, row, self.wide), below);
-            rest = others;
-        }
-        self.table(&table)?;
-        if table.is_empty() && (!self.wide || rows.is_empty()) && plain.is_empty() {
-            self.blank()?;
-            self.prose("", None, &format!("Nothing is evicted from {}.", nodes_in_words(&self.doc.nodes)))?;
-        }
-        let moving = plain.iter().map(Vec::len).sum::<usize>();
-        if moving > 0 {
-            let namespaces: BTreeSet<&str> = plain.iter().flatten().map(|row| row.namespace.as_str()).collect();
-            let namespaces = counted_word(namespaces.len(), "namespace");
-            let text = format!(
-                "{} more, in {namespaces}, just move: evicted, and placed on another node. -o wide shows each.",
-                counted_word(moving, "pod")
-            );
-            self.prose("", None, &text)?;
-        }
-        match kept(&self.doc.evictions) {
-            Some(text) if !self.wide => self.prose("", None, &text),
-            _ => Ok(()),
-        }
-    }
-
-    fn unserved(&mut self) -> io::Result<()> {
-        let mut table = Table::new(&["UNSERVED", "UNTIL", "SERVICE"], 1);
-        for row in &self.doc.unserved {
-            let blast = (!row.blast.is_empty()).then(|| {
-                let blast = if self.wide {
-                    row.blast.join("; ")
-                } else {
-                    some_of(&row.blast, NAMED)
-                };
-                format!("refused meanwhile: {blast}")
-            });
-            let name = format!("{}/{}", served(row.what), row.name);
-            let service = row.service.as_deref().unwrap_or_default();
-            let tint = (row.until != Until::Already).then_some(if row.certainty == Certainty::Certain {
-                Tint::Bad
-            } else {
-                Tint::Risk
-            });
-            table.push(
-                vec![Cell::new(name), Cell::new(until(row)).tinted(tint), Cell::new(service)],
-                Vec::from_iter(blast),
-            );
-        }
-        self.table(&table)
-    }
-
-    fn leaders(&mut self) -> io::Result<()> {
-        let mut table = Table::new(&["LEADER OF", "GAP", "HOLDER", "SUCCESSORS"], 3);
-        for row in &self.doc.leaders {
-            let successors = if self.wide {
-                row.successors.join(", ")
-            } else {
-                some_of(&row.successors, NAMED)
-            };
-            let lease = if home(self.doc) == Some(&row.namespace) {
-                row.lease.clone()
-            } else {
-                format!("{}/{}", row.namespace, row.lease)
-            };
-            table.push(
-                vec![Cell::new(lease), Cell::new(gap(row)), Cell::new(&row.holder), Cell::new(successors)],
-                vec![],
-            );
-        }
-        self.table(&table)
-    }
-
-    fn afterwards(&mut self) -> io::Result<()> {
-        let after = &self.doc.after;
-        let list = |items: &[String]| match items {
-            [] if self.doc.not_assessed.is_empty() => "nothing".to_owned(),
-            [] => "nothing that was read".to_owned(),
-            _ if self.wide => items.join(", "),
-            _ => some_of(items, 2 * NAMED),
-        };
-        let pending = list(&after.pending);
-        let exhausted = list(&after.exhausted_budgets);
-        self.blank()?;
-        self.prose("Pending until the uncordon: ", None, &pending)?;
-        self.prose("Budgets used up: ", None, &exhausted)?;
-        let next = if after.next_node_may_follow {
-            "may follow at once"
+        let lease = if home(doc) == Some(&row.namespace) {
+            row.lease.clone()
         } else {
-            "not before the uncordon"
+            format!("{}/{}", row.namespace, row.lease)
         };
-        let why = if after.why.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", after.why)
-        };
-        self.prose("The next node: ", None, &sentence(&format!("{next}{why}")))
+        table.push(
+            vec![Cell::new(lease), Cell::new(gap(row)), Cell::new(&row.holder), Cell::new(successors)],
+            vec![],
+        );
     }
+    table
+}
 
-    fn not_assessed(&mut self) -> io::Result<()> {
-        let (matters, rest): (Vec<&NotAssessed>, Vec<&NotAssessed>) = self.doc.not_assessed.iter().partition(|gap| gap.affects_verdict);
-        for (title, gaps) in [
-            ("Not assessed, and it could change the verdict:", matters),
-            ("Not assessed, which changes nothing here:", rest),
-        ] {
-            if gaps.is_empty() {
-                continue;
-            }
-            self.blank()?;
-            self.prose("", None, title)?;
-            for gap in gaps {
-                self.prose("   ", None, &format!("{}: {}", gap.what, sentence(&gap.why)))?;
-                if let Some(right) = &gap.missing_right {
-                    self.prose("      missing right: ", None, &missing(right))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn holds_for(&mut self) -> io::Result<()> {
-        self.blank()?;
-        let command = &self.doc.drain_command;
-        self.command("Holds for: ", command)
-    }
+fn afterwards(doc: &DrainPreflight, wide: bool) -> [Block; 3] {
+    let after = &doc.after;
+    let list = |items: &[String]| match items {
+        [] if doc.not_assessed.is_empty() => "nothing".to_owned(),
+        [] => "nothing that was read".to_owned(),
+        _ if wide => items.join(", "),
+        _ => some_of(items, 2 * NAMED),
+    };
+    let next = if after.next_node_may_follow {
+        "may follow at once"
+    } else {
+        "not before the uncordon"
+    };
+    let why = if after.why.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", after.why)
+    };
+    [
+        Prose::labelled("Pending until the uncordon", list(&after.pending)),
+        Prose::labelled("Budgets used up", list(&after.exhausted_budgets)),
+        Prose::labelled("The next node", sentence(&format!("{next}{why}"))),
+    ]
+    .map(Block::from)
 }
 
 /// The finding that decides the verdict.
@@ -427,7 +212,7 @@ fn worst(doc: &DrainPreflight) -> Option<&Finding> {
 
 /// What to do, in one sentence.
 fn to_do(doc: &DrainPreflight) -> String {
-    let nodes = nodes_in_words(&doc.nodes);
+    let nodes = words::nodes(&doc.nodes);
     match worst(doc) {
         Some(finding) => {
             let text = finding.remedy.text.trim_end_matches(':').trim_end_matches("; or now");
@@ -439,7 +224,7 @@ fn to_do(doc: &DrainPreflight) -> String {
 }
 
 /// How the drain ends, and why the verdict is what it is.
-fn headline(doc: &DrainPreflight) -> String {
+fn reason(doc: &DrainPreflight) -> String {
     let start = outcome_in_words(doc);
     // A drain that finishes is no reason for a bad verdict: the worst finding is.
     match worst(doc) {
@@ -450,7 +235,7 @@ fn headline(doc: &DrainPreflight) -> String {
 }
 
 fn outcome_in_words(doc: &DrainPreflight) -> String {
-    let nodes = nodes_in_words(&doc.nodes);
+    let nodes = words::nodes(&doc.nodes);
     let DrainResult { outcome, certainty, .. } = doc.drain;
     let (certain, possible) = match outcome {
         DrainOutcome::Finishes => ("finishes", "finishes"),
@@ -480,7 +265,7 @@ fn summary(doc: &DrainPreflight) -> String {
         };
         moves.push(format!(
             "{} {}{rounds}",
-            counted_word(gone, "pod"),
+            counted(gone, "pod"),
             if gone == 1 { "goes" } else { "go" }
         ));
     }
@@ -509,7 +294,7 @@ fn summary(doc: &DrainPreflight) -> String {
         (of(ServedKind::Conversion), "conversion webhook"),
         (of(ServedKind::Service), "Service"),
     ];
-    let served = match listed(&kinds) {
+    let served = match counts(&kinds) {
         Some(kinds) if lost.iter().all(|row| row.certainty == Certainty::Possible) => format!("{kinds} may stop being served"),
         Some(kinds) => format!("{kinds} {} being served", if lost.len() == 1 { "stops" } else { "stop" }),
         None => "Nothing stops being served".to_owned(),
@@ -533,120 +318,9 @@ fn summary(doc: &DrainPreflight) -> String {
     format!("{known}{moves}. {served}. {leaders}. The next node {next}.")
 }
 
-/// Where the answer comes from.
-fn origin(doc: &DrainPreflight) -> String {
-    let header = &doc.header;
-    let cluster = &header.cluster;
-    let mut facts: Vec<String> = vec![format!("Source: {}", header.source)];
-    facts.extend(cluster.context.iter().map(|context| format!("context {context}")));
-    facts.extend(cluster.server.clone());
-    facts.extend(cluster.server_version.clone());
-    facts.extend(header.observed_at.iter().map(|time| format!("read at {time}")));
-    facts.push(match &header.install {
-        Some(install) => {
-            let chart = install
-                .chart_version
-                .as_deref()
-                .map_or_else(String::new, |version| format!(", chart {version}"));
-            format!("release {} in {}{chart}", install.release, install.namespace)
-        }
-        None => "no GPUStack install".to_owned(),
-    });
-    facts.join(", ")
-}
-
-fn nodes_in_words(nodes: &[String]) -> String {
-    if nodes.len() <= NAMED {
-        nodes.join(", ")
-    } else {
-        counted_word(nodes.len(), "node")
-    }
-}
-
-fn counted_word(count: usize, word: &str) -> String {
-    if count == 1 {
-        format!("1 {word}")
-    } else {
-        format!("{count} {word}s")
-    }
-}
-
-/// Several counts in words, or nothing where all are zero.
-fn listed(counts: &[(usize, &str)]) -> Option<String> {
-    let mut parts: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| counted_word(*count, word))
-        .collect();
-    let last = parts.pop()?;
-    Some(if parts.is_empty() {
-        last
-    } else {
-        format!("{} and {last}", parts.join(", "))
-    })
-}
-
 /// Namespace of the install.
 fn home(doc: &DrainPreflight) -> Option<&str> {
     doc.header.install.as_ref().map(|install| install.namespace.as_str())
-}
-
-/// The first of the items, and how many more there are.
-fn some_of(items: &[String], named: usize) -> String {
-    // Naming one more takes no more room than counting it.
-    if items.len() <= named + 1 {
-        return items.join(", ");
-    }
-    format!("{} and {} more", items[..named].join(", "), items.len() - named)
-}
-
-fn some_facts(facts: &[String]) -> String {
-    if facts.len() <= NAMED + 1 {
-        return facts.join("; ");
-    }
-    format!("{}; and {} more facts (-o wide)", facts[..NAMED].join("; "), facts.len() - NAMED)
-}
-
-/// The text with a full stop, where it has none.
-fn sentence(text: &str) -> String {
-    let text = text.trim_end();
-    if text.is_empty() || text.ends_with(['.', '!', '?', ':']) {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
-}
-
-fn object(object: &ObjectRef) -> String {
-    let name = format!("{}/{}", object.kind.to_lowercase(), object.name);
-    match &object.namespace {
-        Some(namespace) => format!("{name} ({namespace})"),
-        None => name,
-    }
-}
-
-/// What a finding is about, and how sure it is.
-fn subject(finding: &Finding) -> String {
-    let mut text = object(&finding.object);
-    if let Some(node) = finding.node.as_ref().filter(|_| finding.object.kind != "Node") {
-        text.push_str(&format!(" on {node}"));
-    }
-    if finding.certainty == Certainty::Possible {
-        text.push_str(" (possible)");
-    }
-    if finding.accepted {
-        text.push_str(" (accepted)");
-    }
-    text
-}
-
-const fn severity_tint(severity: Severity) -> Tint {
-    match severity {
-        Severity::Info => Tint::Faint,
-        Severity::AtRisk => Tint::Risk,
-        Severity::Unknown => Tint::Unknown,
-        Severity::Unsafe => Tint::Bad,
-    }
 }
 
 /// Pods of one controller with one fate, in the order of their first.
@@ -786,7 +460,7 @@ fn node_reason(reason: &NodeReason, wide: bool) -> String {
     match reason.nodes.len() {
         0 if reason.count == 0 => reason.reason.clone(),
         named if named == reason.count && (wide || named <= NAMED) => format!("{}: {}", reason.nodes.join(", "), reason.reason),
-        _ => format!("{}: {}", counted_word(reason.count, "node"), reason.reason),
+        _ => format!("{}: {}", counted(reason.count, "node"), reason.reason),
     }
 }
 
@@ -801,7 +475,7 @@ fn kept(rows: &[EvictionRow]) -> Option<String> {
     // The controller of a static pod's mirror is its node.
     let statics = count(&|kind| kind == Some("Node"));
     let others = count(&|kind| !matches!(kind, Some("DaemonSet" | "Node")));
-    let text = listed(&[(daemons, "DaemonSet pod"), (statics, "static pod"), (others, "other pod")])?;
+    let text = counts(&[(daemons, "DaemonSet pod"), (statics, "static pod"), (others, "other pod")])?;
     Some(format!(
         "{text} {}.",
         if daemons + statics + others == 1 { "stays" } else { "stay" }
@@ -841,22 +515,14 @@ fn gap(row: &LeaderRow) -> String {
     }
 }
 
-fn missing(right: &MissingRight) -> String {
-    let resource = if right.group.is_empty() {
-        right.resource.clone()
-    } else {
-        format!("{}.{}", right.resource, right.group)
-    };
-    match &right.namespace {
-        Some(namespace) => format!("{} {resource} in namespace {namespace}", right.verb),
-        None => format!("{} {resource} in the whole cluster", right.verb),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::documents;
+    use super::super::style::Style;
+    use super::super::terminal;
+    use super::super::text::width;
     use super::*;
+    use crate::report::finding::Verdict;
 
     fn shown(doc: &DrainPreflight, columns: usize, wide: bool) -> String {
         let style = Style {
@@ -866,7 +532,7 @@ mod tests {
             headers: true,
         };
         let mut out = Vec::new();
-        render(doc, &style, wide, &mut out).unwrap();
+        terminal::write(&doc.page(wide), &style, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -917,15 +583,14 @@ mod tests {
         for (_, doc) in documents::all() {
             let plain = shown(&doc, 100, false);
             let mut out = Vec::new();
-            render(
-                &doc,
+            terminal::write(
+                &doc.page(false),
                 &Style {
                     color: true,
                     width: 100,
                     ascii: false,
                     headers: true,
                 },
-                false,
                 &mut out,
             )
             .unwrap();
@@ -933,15 +598,14 @@ mod tests {
             assert_ne!(colored, plain);
             assert_eq!(anstream::adapter::strip_str(&colored).to_string(), plain);
             let mut out = Vec::new();
-            render(
-                &doc,
+            terminal::write(
+                &doc.page(false),
                 &Style {
                     color: false,
                     width: 100,
                     ascii: true,
                     headers: true,
                 },
-                false,
                 &mut out,
             )
             .unwrap();

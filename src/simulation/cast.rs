@@ -529,6 +529,16 @@ impl<'a> Cast<'a> {
                             Filtered::Keep(drain::Kept::DaemonSet)
                         }
                     }
+                    touched @ (Filtered::Remove | Filtered::Refuse(_)) if drain::undated(pod, &self.flags, self.snapshot.observed_at) => {
+                        let what = format!("how long pod {} has been Terminating", pod.metadata.name);
+                        let why = "the files do not tell when they were captured, and --skip-wait-for-delete-timeout depends on it";
+                        self.gaps.insert(Gap::undecided(what, why).of(Class::Replacements));
+                        if self.assume.worst(Class::Replacements) {
+                            touched
+                        } else {
+                            Filtered::Keep(drain::Kept::Skipped)
+                        }
+                    }
                     decided => decided,
                 };
                 self.candidates.push(Candidate {

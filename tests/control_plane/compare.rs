@@ -138,7 +138,8 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
             continue;
         };
         let action = entry["action"].as_str().unwrap_or_default();
-        if ["keep", "refuse"].contains(&action) && pod.fate != Fate::Kept && document["drain"]["certainty"] == "certain" {
+        let touched = pod.fate == Fate::Gone || (pod.fate == Fate::Terminating && !pod.ending);
+        if ["keep", "refuse"].contains(&action) && touched && document["drain"]["certainty"] == "certain" {
             problems.push(format!(
                 "pod {}/{}: predicted {action}; really {:?}",
                 pod.namespace, pod.name, pod.fate

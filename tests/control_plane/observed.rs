@@ -18,6 +18,15 @@ pub struct Reality {
     pub pods: Vec<PodReality>,
     /// The new pods afterwards, by workload (`Kind/namespace/name`); only workloads with something to tell.
     pub replacements: BTreeMap<String, Replacements>,
+    /// The workloads that have fewer Ready pods afterwards than before.
+    #[serde(default)]
+    pub short: BTreeSet<String>,
+    /// Those of them that have none at all.
+    #[serde(default)]
+    pub without_ready: BTreeSet<String>,
+    /// The budgets, `namespace/name`, that select something and allow no eviction afterwards.
+    #[serde(default)]
+    pub exhausted_budgets: BTreeSet<String>,
     /// What was asked while the drain ran.
     pub probes: Vec<ProbeReality>,
     /// kubectl's own words, the retries only once.
@@ -40,6 +49,9 @@ pub struct PodReality {
     /// `Kind/namespace/name` of its workload; its own if it has none.
     pub workload: String,
     pub fate: Fate,
+    /// Whether it was Terminating before the drain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ending: bool,
 }
 
 /// Where a pod stands after the drain.

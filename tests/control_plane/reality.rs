@@ -67,9 +67,15 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
             node: text(pod, "/spec/nodeName").to_owned(),
             workload: observed::owner(pod, &sets),
             fate: fate(pod, &after),
+            ending: pod["metadata"]["deletionTimestamp"].is_string(),
         })
         .collect();
     let per_node = per_node(drain, ended, &words);
+    let (ready_before, ready_after) = (ready(&before, &sets), ready(&after, &sets_after));
+    let fewer = |least: usize| {
+        let fell = |(workload, count): &(&String, &usize)| ready_after.get(*workload).copied().unwrap_or(0) < *(*count).min(&least);
+        ready_before.iter().filter(fell).map(|(workload, _)| workload.clone()).collect()
+    };
     Reality {
         nodes: drain.nodes.clone(),
         flags: drain.flags.clone(),
@@ -77,6 +83,9 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         per_node,
         pods,
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
+        short: fewer(usize::MAX),
+        without_ready: fewer(1),
+        exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         kubectl: once_each(&words),
     }
@@ -124,6 +133,21 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         std::thread::sleep(Duration::from_millis(250));
     };
     (ended, fs::read_to_string(log).unwrap_or_default())
+}
+
+/// The Ready pods of each workload, counted.
+fn ready(pods: &[Value], sets: &[Value]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| quiet::active(pod) && condition(pod, "Ready")) {
+        *counts.entry(observed::owner(pod, sets)).or_default() += 1;
+    }
+    counts
+}
+
+fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
+    let none_left = |budget: &&Value| budget["status"]["expectedPods"] != 0 && budget["status"]["disruptionsAllowed"] == 0;
+    let name = |budget: &Value| format!("{}/{}", namespace(budget), text(budget, "/metadata/name"));
+    budgets.iter().filter(none_left).map(name).collect()
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {

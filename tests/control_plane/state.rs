@@ -20,6 +20,10 @@ pub struct State {
     /// Which rule the state shows.
     #[allow(dead_code, reason = "for the reader of the file")]
     rule: String,
+    /// Public reports of what the state shows, as `docs/reports.md` links them.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the table of reports is held against the files")]
+    reports: Vec<String>,
     pub nodes: Vec<Node>,
     /// `Kind/namespace/name` of a pod or of a pod's owner to the nodes of its pods, one entry per pod.
     #[serde(default)]

@@ -1,7 +1,8 @@
 //! Sums up how predictions and reality of random states agree.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -9,11 +10,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::observed::Reality;
+use crate::random;
 
 /// What one state showed.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
+    /// Version of the generator and seed; filled in by the run, as the process that plays a state does not know them.
+    #[serde(default)]
+    generator: u32,
+    #[serde(default)]
+    seed: u64,
     problems: Vec<String>,
     verdict: String,
     /// `drain.outcome` and its certainty.
@@ -36,6 +43,8 @@ impl Found {
         let possible = |value: &Value| value["certainty"] == "possible";
         let all = |field: &str| document[field].as_array().cloned().unwrap_or_default();
         Self {
+            generator: 0,
+            seed: 0,
             problems: problems.to_vec(),
             verdict: word(&document["verdict"]),
             predicted: format!("{} {}", word(&document["drain"]["outcome"]), word(&document["drain"]["certainty"])),
@@ -90,6 +99,16 @@ const KINDS: [&str; 9] = [
 /// Those of them that went well.
 const DULL: [&str; 2] = ["right", "hedged, reality inside"];
 
+/// Adds a line to the file that `RESULTS` names, from which the table over many runs is made.
+fn append(found: &Found) {
+    if let Some(path) = std::env::var_os("RESULTS") {
+        let line = serde_json::to_string(found).expect("JSON") + "\n";
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("the file of results");
+    }
+}
+
 /// What all states of a run showed, by seed; `None` if a state did not come to its end.
 #[derive(Clone, Default)]
 pub struct Rows(Arc<Mutex<BTreeMap<u64, Option<Found>>>>);
@@ -97,7 +116,11 @@ pub struct Rows(Arc<Mutex<BTreeMap<u64, Option<Found>>>>);
 impl Rows {
     /// Reads what the process that played the state left behind, and says whether it is worth a look.
     pub fn add(&self, seed: u64, result: &Path) -> bool {
-        let found: Option<Found> = fs::read_to_string(result).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let mut found: Option<Found> = fs::read_to_string(result).ok().and_then(|text| serde_json::from_str(&text).ok());
+        if let Some(found) = &mut found {
+            (found.generator, found.seed) = (random::GENERATOR, seed);
+            append(found);
+        }
         let dull = |found: &Found| found.kinds().iter().all(|kind| DULL.contains(kind));
         let notable = !found.as_ref().is_some_and(dull);
         self.0.lock().expect("rows").insert(seed, found);

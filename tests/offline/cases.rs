@@ -49,6 +49,10 @@ struct Run {
 #[derive(Deserialize, Clone)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Case {
+    /// Public reports of what the case shows, as `docs/reports.md` links them.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the table of reports is held against the files")]
+    reports: Vec<String>,
     /// Arguments of `drain-preflight`.
     ask: Vec<String>,
     verdict: Option<String>,

@@ -16,6 +16,32 @@ pub(super) struct Resolved {
     pub(super) user: AuthInfo,
 }
 
+/// The names in the kubeconfig files.
+#[derive(Clone, Debug, Default)]
+pub struct KubeconfigNames {
+    /// Of contexts.
+    pub contexts: Vec<String>,
+    /// Of clusters.
+    pub clusters: Vec<String>,
+    /// Of users.
+    pub users: Vec<String>,
+}
+
+impl KubeconfigNames {
+    /// Reads the files that are meant by flags and environment.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn read(flags: &ConnectionFlags, environment: &Environment) -> Result<Self, ConnectError> {
+        let (files, _) = load(flags, environment)?;
+        Ok(Self {
+            contexts: files.contexts.into_iter().map(|named| named.name).collect(),
+            clusters: files.clusters.into_iter().map(|named| named.name).collect(),
+            users: files.auth_infos.into_iter().map(|named| named.name).collect(),
+        })
+    }
+}
+
 /// The merged kubeconfig files, and where was looked (with whether a file was there).
 fn load(flags: &ConnectionFlags, environment: &Environment) -> Result<(Kubeconfig, Vec<(PathBuf, bool)>), ConnectError> {
     let paths: Vec<PathBuf> = match (&flags.kubeconfig, &environment.kubeconfig) {

@@ -19,6 +19,7 @@ use kube::{Client, Config};
 pub(crate) use self::error::shown;
 use self::error::without_password;
 pub use self::error::{ConnectError, Entry, TlsFailure, Unreachable, closest};
+pub use self::kubeconfig::KubeconfigNames;
 use self::kubeconfig::{Resolved, resolve};
 use self::proxy::environment_proxy;
 use crate::cli::connection::ConnectionFlags;

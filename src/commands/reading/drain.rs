@@ -15,9 +15,8 @@ use crate::kubernetes::{creation, scheduling};
 use super::{begin, called_namespaces, one_namespace, parts};
 
 /// What it lists.
-pub const RIGHTS: Rights = Rights {
-    command: "drain-preflight",
-    kinds: &[
+pub fn rights() -> Rights {
+    let kinds = [
         Kind::Node,
         Kind::Namespace,
         Kind::Pod,
@@ -50,10 +49,14 @@ pub const RIGHTS: Rights = Rights {
         Kind::RuntimeClass,
         Kind::ValidatingAdmissionPolicy,
         Kind::ValidatingAdmissionPolicyBinding,
-    ],
-    // Where a replacement lands hangs on the pods of every node.
-    everywhere: &[Kind::Pod],
-};
+    ];
+    Rights {
+        command: "drain-preflight",
+        kinds: kinds.into_iter().collect(),
+        // Where a replacement lands hangs on the pods of every node.
+        everywhere: &[Kind::Pod],
+    }
+}
 
 /// Which drain is asked about.
 #[derive(Clone, Copy, Debug)]

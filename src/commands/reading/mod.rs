@@ -1,6 +1,7 @@
 //! What each command reads from a live API server: what its question needs, and no more. One file per command.
 
 pub mod drain;
+pub mod views;
 pub mod whole;
 
 use std::collections::BTreeSet;

@@ -11,11 +11,13 @@ use crate::commands::rights::Rights;
 use super::{begin, called_namespaces, one_namespace};
 
 /// What it lists.
-pub const RIGHTS: Rights = Rights {
-    command: "snapshot",
-    kinds: Kind::ALL,
-    everywhere: &[Kind::Pod],
-};
+pub fn rights() -> Rights {
+    Rights {
+        command: "snapshot",
+        kinds: Kind::ALL.iter().copied().collect(),
+        everywhere: &[Kind::Pod],
+    }
+}
 
 /// Reads every kind in the whole cluster; where that is forbidden, in the namespaces that matter.
 ///

@@ -259,11 +259,10 @@ impl<'a> Placement<'a> {
                 node.add_pod(pod);
             }
         }
-        let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
         Self {
             snapshot,
             nodes: nodes.into_iter().map(Rc::new).collect(),
-            comparisons: minor.is_none_or(|minor| minor > 36),
+            comparisons: compares(snapshot),
         }
     }
 
@@ -372,6 +371,32 @@ pub struct SpreadCounts {
 /// What each hard spread constraint of a pod counts, in the order of the spec.
 pub fn spread_counts(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<SpreadCounts> {
     TopologySpread::new(placement, incoming).counts()
+}
+
+/// Whether a node could take such a pod if it were empty and not cordoned: its taints, and what the pod says of its
+/// node, decide. Taints of a passing condition (`node.kubernetes.io/…`) do not count.
+pub fn suits(snapshot: &Snapshot, node: &Node, incoming: &Incoming<'_>) -> Decision {
+    let mut lasting = Node {
+        spec: node.spec.clone(),
+        ..Node::default()
+    };
+    lasting.metadata.name.clone_from(&node.metadata.name);
+    lasting.metadata.labels.clone_from(&node.metadata.labels);
+    lasting.spec.unschedulable = false;
+    lasting.spec.taints.retain(|taint| !taint.key.starts_with("node.kubernetes.io/"));
+    let state = NodeState::new(&lasting);
+    let filters: [&dyn Fn() -> Decision; 3] = [
+        &|| node_name::filter(&state, incoming),
+        &|| taint_toleration::filter(&state, incoming, compares(snapshot)),
+        &|| node_affinity::filter(&state, incoming),
+    ];
+    first(filters.iter().map(|filter| filter()))
+}
+
+/// Whether the scheduler may know tolerations that compare numbers.
+fn compares(snapshot: &Snapshot) -> bool {
+    let minor = snapshot.server_version.as_ref().and_then(|version| version.minor());
+    minor.is_none_or(|minor| minor > 36)
 }
 
 /// Where a pod may land: one decision per node, in the order of [`Placement::nodes`].

@@ -1,0 +1,236 @@
+//! From a snapshot to the document of `placement`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::objects::{DaemonSet, Node, Pod};
+use crate::cluster::snapshot::Snapshot;
+use crate::gpustack::components::{INSTANCE, NAME, PART_OF, label};
+use crate::gpustack::install::Install;
+use crate::kubernetes::called::{self, Answering, CalledKind};
+use crate::report::finding::Verdict;
+use crate::report::placement::{ComponentPlacement, DaemonSetCount, LossOfNode, LossOfZone, NodeState, Placement, Replica};
+use crate::simulation::cast::Gap;
+
+use super::assessed::{Request, conclude, header};
+use super::standing::facts::{Facts, Workload, called_name, region, zone};
+use super::standing::{self, Topic};
+use super::{count, object};
+
+/// Says where the replicas are, and what the loss of a node or a zone would take.
+pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Request) -> Placement {
+    let facts = Facts::new(snapshot, install, &request.kubectl, request.all);
+    let about = install.map_or_else(
+        || object("Namespace", "", "default"),
+        |install| object("Namespace", "", install.namespace),
+    );
+    let (findings, not_assessed) = conclude(
+        standing::findings(Topic::Placement, &facts),
+        &gaps(&facts, request.all),
+        &about,
+        request,
+    );
+    Placement {
+        header: header("Placement", snapshot, install),
+        verdict: Verdict::of(&findings),
+        findings,
+        components: facts.workloads.iter().map(|workload| component(&facts, workload)).collect(),
+        daemon_sets: daemon_sets(snapshot, install, request.all),
+        nodes: nodes(&facts),
+        not_assessed,
+    }
+}
+
+fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
+    let leads = leads(workload);
+    let mut leaders: Vec<String> = leads.keys().map(|pod| (*pod).to_owned()).collect();
+    leaders.sort();
+    let replicas = workload
+        .pods
+        .iter()
+        .map(|pod| {
+            let node = facts.node(pod);
+            let (state, reason) = facts.state(pod);
+            Replica {
+                pod: pod.metadata.name.clone(),
+                node: pod.node().map(str::to_owned),
+                zone: node.and_then(zone).map(str::to_owned),
+                region: node.and_then(region).map(str::to_owned),
+                state,
+                reason,
+                leads: leads.get(pod.metadata.name.as_str()).cloned().unwrap_or_default(),
+            }
+        })
+        .collect();
+    let nodes: BTreeSet<&str> = workload.pods.iter().filter_map(|pod| pod.node()).collect();
+    let zones: BTreeSet<&str> = workload.pods.iter().filter_map(|pod| zone(facts.node(pod)?)).collect();
+    ComponentPlacement {
+        name: workload.key.name.clone(),
+        kind: workload.key.kind.clone(),
+        namespace: workload.key.namespace.clone(),
+        desired: workload.desired,
+        ready: count(workload.pods.iter().filter(|pod| facts.ready(pod)).count()),
+        leaders,
+        replicas,
+        unserved: unserved(facts, workload, &|_| false),
+        loss_of_node: nodes
+            .into_iter()
+            .map(|node| {
+                let lost = |pod: &Pod| pod.node() == Some(node);
+                LossOfNode {
+                    node: node.to_owned(),
+                    left: left(facts, workload, &lost),
+                    unserved: unserved(facts, workload, &lost),
+                }
+            })
+            .collect(),
+        loss_of_zone: zones
+            .into_iter()
+            .map(|lost_zone| {
+                let lost = |pod: &Pod| facts.node(pod).and_then(zone) == Some(lost_zone);
+                LossOfZone {
+                    zone: lost_zone.to_owned(),
+                    left: left(facts, workload, &lost),
+                    unserved: unserved(facts, workload, &lost),
+                }
+            })
+            .collect(),
+    }
+}
+
+/// Leases by the pod that holds them.
+fn leads<'a>(workload: &'a Workload<'_>) -> BTreeMap<&'a str, Vec<String>> {
+    let mut leads: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for led in &workload.elections {
+        if let Some(pod) = led.holder.as_ref().and_then(|holder| holder.pod()) {
+            leads
+                .entry(pod.metadata.name.as_str())
+                .or_default()
+                .push(led.election.lease.clone());
+        }
+    }
+    leads
+}
+
+fn left(facts: &Facts<'_>, workload: &Workload<'_>, lost: &dyn Fn(&Pod) -> bool) -> i64 {
+    count(workload.pods.iter().filter(|pod| facts.ready(pod) && !lost(pod)).count())
+}
+
+/// What the workload answers for, and nobody would without the pods that are lost.
+fn unserved(facts: &Facts<'_>, workload: &Workload<'_>, lost: &dyn Fn(&Pod) -> bool) -> Vec<String> {
+    let alone = workload
+        .answers
+        .iter()
+        .filter(|called| facts.answering(**called).is_some_and(|pods| pods.iter().all(|pod| lost(pod))));
+    let mut names: Vec<String> = alone.map(|called| called_name(&facts.called[*called].0)).collect();
+    names.dedup();
+    names
+}
+
+/// What was not read. What only tells more of a loss decides no finding.
+fn gaps(facts: &Facts<'_>, all: bool) -> BTreeSet<Gap> {
+    let snapshot = facts.snapshot;
+    let mut gaps = BTreeSet::new();
+    if let Err(missing) = snapshot.nodes.all() {
+        gaps.insert(Gap::unread("on which nodes replicas may be, and which nodes answer", &missing).decisive());
+    }
+    for workload in &facts.workloads {
+        if let Some(missing) = &workload.unread {
+            gaps.insert(Gap::unread("where the replicas are", missing).decisive());
+        }
+        for led in &workload.elections {
+            if let Err(missing) = &led.lease {
+                gaps.insert(Gap::unread("who leads", missing));
+            }
+        }
+    }
+    for (kind, missing) in called::unread(snapshot) {
+        gaps.insert(match kind {
+            CalledKind::Webhook => Gap::unread("which webhooks the loss of a node would unserve", &missing).decisive(),
+            CalledKind::ApiService => Gap::unread("which aggregated APIs the loss of a node would unserve", &missing),
+            CalledKind::Conversion => Gap::unread("which conversion webhooks the loss of a node would unserve", &missing),
+        });
+    }
+    let ours = |namespace: &str| facts.workloads.iter().any(|workload| workload.key.namespace == namespace);
+    for (called, answering) in &facts.called {
+        if let Answering::Unknown(missing) = answering
+            && (all || ours(called.service.0))
+        {
+            gaps.insert(Gap::unread("who answers what the API server calls", missing).decisive());
+        }
+    }
+    if all {
+        for missing in [
+            snapshot.pods.all().err(),
+            snapshot.deployments.all().err(),
+            snapshot.stateful_sets.all().err(),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            gaps.insert(Gap::unread("some workloads", &missing).decisive());
+        }
+    }
+    gaps
+}
+
+/// The install's DaemonSets, or all.
+fn daemon_sets(snapshot: &Snapshot, install: Option<&Install<'_>>, all: bool) -> Vec<DaemonSetCount> {
+    let ours = |set: &&DaemonSet| all || install.is_some_and(|install| is_ours(install, set));
+    snapshot
+        .daemon_sets
+        .seen()
+        .iter()
+        .filter(ours)
+        .map(|set| DaemonSetCount {
+            name: set.metadata.name.clone(),
+            namespace: set.metadata.namespace.clone(),
+            desired: set.status.desired_number_scheduled,
+            ready: set.status.number_ready,
+        })
+        .collect()
+}
+
+fn is_ours(install: &Install<'_>, set: &DaemonSet) -> bool {
+    let labels = [&set.metadata.labels, &set.spec.template.metadata.labels];
+    let is = |key: &str, wanted: &dyn Fn(&str) -> bool| labels.iter().any(|labels| label(labels, key).is_some_and(wanted));
+    install.lies_in(&set.metadata.namespace)
+        && (is(INSTANCE, &|release| release == install.release)
+            || is(PART_OF, &|whole| whole == "gpustack-operator")
+            || is(NAME, &|name| name == "node-feature-discovery")
+            || is("app", &|app| matches!(app, "csi-nfs-node" | "csi-s3-node")))
+}
+
+/// The nodes that hold replicas.
+fn nodes(facts: &Facts<'_>) -> Vec<NodeState> {
+    let mut holding: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for workload in &facts.workloads {
+        for node in workload.pods.iter().filter_map(|pod| pod.node()) {
+            holding.entry(node).or_default().insert(&workload.key.name);
+        }
+    }
+    holding
+        .into_iter()
+        .map(|(name, components)| {
+            let node = facts.snapshot.nodes.find("", name);
+            NodeState {
+                name: name.to_owned(),
+                zone: node.and_then(zone).map(str::to_owned),
+                region: node.and_then(region).map(str::to_owned),
+                ready: node.map(Node::ready),
+                cordoned: node.map(|node| node.spec.unschedulable),
+                taints: node.map(taints).unwrap_or_default(),
+                components: components.into_iter().map(str::to_owned).collect(),
+            }
+        })
+        .collect()
+}
+
+/// The taints that keep pods away, as kubectl writes them.
+fn taints(node: &Node) -> Vec<String> {
+    let hard = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
+    hard.map(|taint| match taint.value.as_str() {
+        "" => format!("{}:{}", taint.key, taint.effect),
+        value => format!("{}={value}:{}", taint.key, taint.effect),
+    })
+    .collect()
+}

@@ -1,0 +1,68 @@
+//! `placement`: where the replicas are.
+
+use crate::checks::assessed::Request;
+use crate::checks::placement;
+use crate::cli::connection::ConnectionFlags;
+use crate::cli::views::PlacementArgs;
+use crate::cluster::kinds::Kind;
+use crate::cluster::snapshot::Snapshot;
+use crate::gpustack::install::Install;
+use crate::report::finding::Verdict;
+use crate::report::placement::Placement;
+
+use super::failure::Failure;
+use super::reading::views::Wanted;
+use super::view::{self, View};
+
+impl View for PlacementArgs {
+    type Document = Placement;
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            cluster: &[
+                Kind::Node,
+                Kind::MutatingWebhookConfiguration,
+                Kind::ValidatingWebhookConfiguration,
+                Kind::ApiService,
+                Kind::CustomResourceDefinition,
+            ],
+            namespaced: if self.all {
+                &[
+                    Kind::Pod,
+                    Kind::ReplicaSet,
+                    Kind::ReplicationController,
+                    Kind::StatefulSet,
+                    Kind::Job,
+                    Kind::DaemonSet,
+                    Kind::PodDisruptionBudget,
+                    Kind::Lease,
+                    Kind::Service,
+                ]
+            } else {
+                &[
+                    Kind::Pod,
+                    Kind::ReplicaSet,
+                    Kind::DaemonSet,
+                    Kind::PodDisruptionBudget,
+                    Kind::Lease,
+                    Kind::Service,
+                ]
+            },
+            all: self.all,
+        }
+    }
+
+    fn assess(&self, snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Request) -> (Placement, Verdict) {
+        let document = placement::assess(snapshot, install, request);
+        let verdict = document.verdict;
+        (document, verdict)
+    }
+}
+
+/// Runs the command; the result is the exit code.
+///
+/// # Errors
+/// A wrong question; no install; a cluster or file that cannot be read.
+pub async fn run(args: &PlacementArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
+    view::run(args, &args.view, connection).await
+}

@@ -1,0 +1,115 @@
+//! The tables of `docs/` name states that are there and that show what the tables say.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// What is expected of a state, or of a case of one: its verdict, findings and reports.
+struct Expected {
+    verdict: String,
+    findings: Vec<String>,
+    absent: Vec<String>,
+    reports: BTreeSet<String>,
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The text of a code span, or nothing.
+fn code(cell: &str) -> &str {
+    cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`')).unwrap_or_default()
+}
+
+/// The cells of all rows of a page, without the headers.
+fn rows(page: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(root(page)).expect(page);
+    let lines: Vec<&str> = text.lines().collect();
+    let is_rule = |line: Option<&&str>| line.is_some_and(|line| line.starts_with("|---"));
+    (0..lines.len())
+        .filter(|&index| lines[index].starts_with('|') && !is_rule(lines.get(index)) && !is_rule(lines.get(index + 1)))
+        .map(|index| {
+            let cells = lines[index].trim().trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().to_owned()).collect()
+        })
+        .collect()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    let items = value.as_array().into_iter().flatten();
+    // A finding of a case may be `code: severity`.
+    let text = |item: &Value| match item {
+        Value::Object(fields) => fields.keys().next().cloned(),
+        other => other.as_str().map(str::to_owned),
+    };
+    items.filter_map(text).collect()
+}
+
+fn expected(of: &Value, reports: &Value) -> Expected {
+    Expected {
+        verdict: of["verdict"].as_str().unwrap_or_default().to_owned(),
+        findings: strings(&of["findings"]),
+        absent: strings(&of["absent"]),
+        reports: strings(reports).into_iter().collect(),
+    }
+}
+
+/// By name: the states of the control plane, and as `FILE: CASE` the questions asked about clusters in files.
+fn states() -> BTreeMap<String, Expected> {
+    let mut states = BTreeMap::new();
+    for folder in ["tests/control_plane/states", "tests/clusters"] {
+        for entry in fs::read_dir(root(folder)).expect(folder) {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|extension| extension != "yaml") {
+                continue;
+            }
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let text = fs::read_to_string(&path).expect("a state");
+            let first = serde_saphyr::from_multiple::<Value>(&text).expect("YAML").swap_remove(0);
+            for (case, asked) in first["cases"].as_object().into_iter().flatten() {
+                states.insert(format!("{name}: {case}"), expected(asked, &asked["reports"]));
+            }
+            if first["expect"].is_object() {
+                states.insert(name, expected(&first["expect"], &first["reports"]));
+            }
+        }
+    }
+    states
+}
+
+/// Where the links of a cell lead.
+fn links(cell: &str) -> BTreeSet<String> {
+    let ends = cell.split("](").skip(1);
+    ends.filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())).collect()
+}
+
+#[test]
+fn every_public_report_has_the_verdict_of_its_state() {
+    let states = states();
+    let mut told: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let rows = rows("docs/reports.md");
+    assert!(!rows.is_empty());
+    let mut reports = BTreeSet::new();
+    for row in &rows {
+        let [report, state, verdict, _note] = &row[..] else {
+            panic!("{row:?}")
+        };
+        if !report.is_empty() {
+            reports = links(report);
+        }
+        assert!(!reports.is_empty(), "no link: {row:?}");
+        let (name, expected) = states
+            .get_key_value(code(state))
+            .unwrap_or_else(|| panic!("no such state: {state}"));
+        assert_eq!(&expected.verdict, verdict, "{state}");
+        told.entry(name).or_default().extend(reports.iter().cloned());
+    }
+    for (name, expected) in &states {
+        let told = told.remove(name.as_str()).unwrap_or_default();
+        assert_eq!(expected.reports, told, "the reports of {name}, in its file and in the table");
+    }
+}
