@@ -32,7 +32,9 @@ pub fn asked_about(command: &Command) -> Option<Rights> {
         Command::DrainPreflight(args) => (reading::drain::rights(), args.source.explain_rbac),
         Command::Snapshot(args) => (reading::whole::rights(), args.source.explain_rbac),
         Command::Placement(args) => (args.wanted().rights("placement"), args.view.source.explain_rbac),
-        Command::Completion(_) | Command::Version(_) => return None,
+        Command::Pdb(args) => (args.wanted().rights("pdb"), args.view.source.explain_rbac),
+        Command::Leases(args) => (args.wanted().rights("leases"), args.view.source.explain_rbac),
+        Command::Explain(_) | Command::Completion(_) | Command::Version(_) => return None,
     };
     asked.then_some(rights)
 }

@@ -29,7 +29,7 @@ pub async fn run(args: &SnapshotArgs, connection: &ConnectionFlags) -> Result<u8
     let snapshot = if args.source.filename.is_empty() {
         reading::whole::read(connection).await?
     } else {
-        files::read(&args.source.filename, args.source.complete)?
+        reading::from_files(&args.source)?
     };
     if Kind::ALL
         .iter()

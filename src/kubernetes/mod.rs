@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod allowance;
+pub mod autoscaling;
 pub mod called;
 pub mod creation;
 pub mod disruption;
@@ -10,6 +11,7 @@ pub mod endpoints;
 pub mod eviction;
 pub mod host_ports;
 pub mod leases;
+pub mod preemption;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;

@@ -1,11 +1,13 @@
 //! The overlay over the snapshot: who is gone, who waits, who landed, what budgets have left.
 
+use std::collections::BTreeSet;
+
 use crate::cluster::objects::Pod;
 use crate::kubernetes::creation::quota::Charge;
 use crate::kubernetes::disruption::Counted;
 use crate::kubernetes::eviction::Allowance;
 use crate::kubernetes::host_ports;
-use crate::kubernetes::scheduling::{Decision, Occupant, Placement};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, Occupant, Placement};
 use crate::kubernetes::workloads::{Owner, When, job, replica_set, stateful_set};
 use crate::report::document::DrainOutcome;
 
@@ -44,6 +46,11 @@ pub enum Progress {
     Gated,
     /// It has no node.
     Pending,
+    /// It waits for pods of a lower priority to make room for it.
+    Nominated {
+        /// The node, as an index of the placement.
+        node: usize,
+    },
     /// It has a node, and crash-loops there or not.
     Placed {
         /// The node, as an index of the placement.
@@ -51,6 +58,31 @@ pub enum Progress {
         /// Whether a port that it binds is taken there.
         crashes: bool,
     },
+}
+
+impl Progress {
+    /// Whether it has no node yet.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Pending | Self::Nominated { .. })
+    }
+}
+
+/// Who was preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Preempted {
+    /// A candidate.
+    Candidate(usize),
+    /// A replacement, of a set; another one waits in its place.
+    Replacement(usize),
+}
+
+/// Who is to be preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Victim {
+    /// Index of a candidate.
+    Candidate(usize),
+    /// Index among the replacements.
+    New(usize),
 }
 
 /// A replacement, or a pod that was waiting for a node before.
@@ -105,8 +137,11 @@ pub struct State<'a> {
     /// Whether what others may do without us knowing is done: unfamiliar finalizers removed, pods that somebody was
     /// about to delete left alone.
     pub others_act: bool,
-    /// Whether a terminating backend still answers when the pods that replace those of its round are created and bound.
+    /// Whether a terminating backend still answers when the other pods of its round end, and when those that replace
+    /// them are created and bound.
     pub lingers: bool,
+    /// By which set's replacements who was preempted.
+    pub preempted: BTreeSet<(usize, Preempted)>,
 }
 
 /// What distinguishes one moment from another.
@@ -120,6 +155,7 @@ pub type Key = (
     Vec<Low>,
     Vec<DrainOutcome>,
     [bool; 2],
+    BTreeSet<(usize, Preempted)>,
 );
 
 impl<'a> State<'a> {
@@ -155,6 +191,7 @@ impl<'a> State<'a> {
             ended: Vec::new(),
             others_act,
             lingers,
+            preempted: BTreeSet::new(),
         };
         for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
             // kubectl only prints that a cordon failed.
@@ -188,6 +225,7 @@ impl<'a> State<'a> {
             self.served_lows.clone(),
             self.ended.clone(),
             [self.others_act, self.lingers],
+            self.preempted.clone(),
         )
     }
 
@@ -270,6 +308,7 @@ impl<'a> State<'a> {
             || alive.candidates.iter().any(|candidate| self.stands(*candidate))
             || self.new.iter().any(|new| {
                 alive.sets[new.set]
+                    && cast.sets[new.set].becomes_ready
                     && matches!(new.progress, Progress::Placed { node, crashes: false } if self.placement.nodes()[node].node().ready())
             })
     }
@@ -296,7 +335,7 @@ impl<'a> State<'a> {
         let admitted = || !self.refused(cast, &cast.candidates[candidate].update_hooks);
         match hold {
             Hold::JobTracking => admitted(),
-            Hold::Deletion => !self.refused(cast, &cast.candidates[candidate].ending_hooks),
+            Hold::Deletion => !self.end_refused(cast, candidate),
             Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.others_act,
             Hold::Nobody(_) | Hold::Node => false,
@@ -415,15 +454,69 @@ impl<'a> State<'a> {
             let candidate = &cast.candidates[index];
             if candidate.holds.iter().all(|hold| self.lets_go(cast, index, hold)) {
                 self.old[index] = Old::Gone(round);
-                self.placement.remove(
-                    cast.nodes[candidate.turn],
-                    &candidate.pod.metadata.namespace,
-                    &candidate.pod.metadata.name,
-                );
+                self.placement
+                    .remove(candidate.node, &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
                 any = true;
             }
         }
+        any | self.take_room(cast)
+    }
+
+    /// Puts pods where others have made room for them; whether there were any.
+    fn take_room(&mut self, cast: &Cast<'a>) -> bool {
+        let mut any = false;
+        for index in 0..self.new.len() {
+            let Progress::Nominated { node } = self.new[index].progress else {
+                continue;
+            };
+            let Some(occupant) = self.occupant(cast, index) else { continue };
+            let refused = self.refused_at_once(cast, &cast.sets[self.new[index].set].bind_hooks);
+            self.placement.remove(node, occupant.namespace, occupant.name);
+            let incoming = Incoming {
+                namespace: occupant.namespace,
+                labels: occupant.labels,
+                spec: occupant.spec,
+            };
+            if !refused && Self::takes(cast, &scheduling::decide_on(&self.placement, &incoming, node)) {
+                self.bind(cast, index, node, vec![node]);
+                any = true;
+            } else {
+                self.placement.bind(node, occupant);
+            }
+        }
         any
+    }
+
+    /// Makes a pod wait on a node for the end of others; those that are replacements themselves wait for another node.
+    pub fn preempt(&mut self, cast: &Cast<'a>, index: usize, node: usize, victims: &[Victim]) {
+        let set = self.new[index].set;
+        for victim in victims {
+            match *victim {
+                Victim::Candidate(victim) => {
+                    let candidate = &cast.candidates[victim];
+                    self.old[victim] = Old::Terminating(self.round);
+                    let meta = &candidate.pod.metadata;
+                    self.placement.terminate(node, &meta.namespace, &meta.name);
+                    self.preempted.insert((set, Preempted::Candidate(victim)));
+                }
+                Victim::New(victim) => {
+                    if let Some(occupant) = self.occupant(cast, victim) {
+                        self.placement.remove(node, occupant.namespace, occupant.name);
+                    }
+                    self.preempted.insert((set, Preempted::Replacement(self.new[victim].set)));
+                    let new = &mut self.new[victim];
+                    new.progress = Progress::Pending;
+                    new.nodes.clear();
+                    (new.sure, new.reported) = (false, false);
+                }
+            }
+        }
+        if let Some(occupant) = self.occupant(cast, index) {
+            self.placement.bind(node, occupant);
+        }
+        self.new[index].progress = Progress::Nominated { node };
+        self.new[index].nodes = vec![node];
+        self.note_lows(cast);
     }
 
     /// Creates the replacements that controllers create now; whether anything changed.
@@ -500,16 +593,24 @@ impl<'a> State<'a> {
 
     /// Whether one of the webhooks refuses now, where those that are ending may still answer.
     pub fn refused_at_once(&self, cast: &Cast<'a>, hooks: &[(usize, bool)]) -> bool {
-        let lingering = |hook: usize| {
-            self.lingers
-                && cast.hooks[hook].served.is_some_and(|served| {
-                    let backends = &cast.served[served].candidates;
-                    backends
-                        .iter()
-                        .any(|candidate| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round))
-                })
-        };
-        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !lingering(*hook)).collect();
+        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !self.lingering(cast, *hook)).collect();
+        self.refused(cast, &standing)
+    }
+
+    /// Whether a backend of a webhook ends in this round and may still answer.
+    fn lingering(&self, cast: &Cast<'a>, hook: usize) -> bool {
+        self.lingers
+            && backends(cast, hook)
+                .iter()
+                .any(|candidate| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round))
+    }
+
+    /// Whether the kubelet may not report the end of a pod: a pod of the same round may end before the webhook's last
+    /// backend is out of its endpoints, but not that backend itself.
+    fn end_refused(&self, cast: &Cast<'a>, candidate: usize) -> bool {
+        let answered = |hook: usize| self.lingering(cast, hook) && !backends(cast, hook).contains(&candidate);
+        let hooks = &cast.candidates[candidate].ending_hooks;
+        let standing: Vec<(usize, bool)> = hooks.iter().copied().filter(|(hook, _)| !answered(*hook)).collect();
         self.refused(cast, &standing)
     }
 
@@ -557,7 +658,9 @@ impl<'a> State<'a> {
             if !failed[self.new[index].set] {
                 continue;
             }
-            if let (Progress::Placed { node, .. }, Some(occupant)) = (self.new[index].progress, self.occupant(cast, index)) {
+            if let (Progress::Placed { node, .. } | Progress::Nominated { node }, Some(occupant)) =
+                (self.new[index].progress, self.occupant(cast, index))
+            {
                 self.placement.remove(node, occupant.namespace, occupant.name);
             }
             self.new.remove(index);
@@ -630,7 +733,7 @@ impl<'a> State<'a> {
             .filter(|other| match self.old[*other] {
                 Old::Here | Old::Failed(_) => {
                     let pod = cast.candidates[*other].pod;
-                    cast.removed(&cast.candidates[*other]) && pod.ready() && !pod.metadata.terminating()
+                    cast.leaves(&cast.candidates[*other]) && pod.ready() && !pod.metadata.terminating()
                 }
                 _ => self.new.iter().any(|new| new.replaces == Some(*other) && self.ready(cast, new)),
             })
@@ -682,6 +785,11 @@ impl<'a> State<'a> {
             Decision::Unknown(_) => !cast.assume.worst(Class::Nodes),
         }
     }
+}
+
+/// The candidates that answer a webhook.
+fn backends<'c>(cast: &'c Cast<'_>, hook: usize) -> &'c [usize] {
+    cast.hooks[hook].served.map_or(&[], |served| &cast.served[served].candidates)
 }
 
 fn lower(low: &mut Low, certain: i64, possible: i64) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::observed::{Fate, Reality, Replacements};
+use crate::observed::{Fate, PodReality, Reality, Replacements};
 use crate::state::Expect;
 
 /// From harmless to worst; a possible outcome covers itself and everything before it.
@@ -72,25 +72,32 @@ pub fn expected(expect: &Expect, document: &Value) -> Vec<String> {
 pub fn compare(document: &Value, reality: &Reality) -> Vec<String> {
     let mut problems = Vec::new();
     outcomes(document, reality, &mut problems);
-    let followed = document["drain"]["certainty"] == "certain" && document["drain"]["outcome"] == reality.outcome;
+    let followed = document["drain"]["certainty"] == "certain"
+        && (document["drain"]["outcome"] == reality.outcome || gave_up(text(&document["drain"]["outcome"]), &reality.outcome, reality));
     evictions(document, reality, followed, &mut problems);
+    held_up(document, reality, &mut problems);
+    left_behind(document, reality, &mut problems);
     unserved(document, reality, &mut problems);
+    afterwards(document, reality, followed, &mut problems);
     false_safe(document, reality, &mut problems);
     problems
+}
+
+/// With --timeout kubectl gives up on what would never end, and reality cannot tell that from being late.
+fn gave_up(predicted: &str, really: &str, reality: &Reality) -> bool {
+    predicted == "hangs" && really == "fails" && reality.flags.iter().any(|flag| flag.starts_with("--timeout"))
 }
 
 fn outcomes(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
     let mut check = |what: &str, predicted: &Value, really: &str| {
         let outcome = predicted["outcome"].as_str().unwrap_or_default();
-        // With --timeout kubectl gives up on what would never end, and reality cannot tell that from being late.
-        let gave_up = outcome == "hangs" && really == "fails" && reality.flags.iter().any(|flag| flag.starts_with("--timeout"));
         let rank = |outcome: &str| OUTCOMES.iter().position(|known| *known == outcome);
         let agrees = match predicted["certainty"].as_str() {
             _ if outcome == "unknown" => true,
             Some("possible") => rank(really) <= rank(outcome),
             _ => really == outcome,
         };
-        if !agrees && !gave_up {
+        if !agrees && !gave_up(outcome, really, reality) {
             problems.push(format!(
                 "{what}: predicted {outcome} ({}, {}); really {really}",
                 predicted["certainty"], predicted["why"]
@@ -126,9 +133,7 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
     // The action of these is the worst that can be.
     let mut hedged: BTreeSet<&str> = BTreeSet::new();
     for pod in &reality.pods {
-        let entry = items(&document["evictions"])
-            .find(|entry| entry["pod"] == pod.name && entry["namespace"] == pod.namespace && entry["node"] == pod.node);
-        let Some(entry) = entry else {
+        let Some(entry) = entry(document, pod) else {
             if pod.fate != Fate::Kept {
                 problems.push(format!(
                     "pod {}/{}: not in evictions; really {:?}",
@@ -186,7 +191,8 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
         let none = Replacements::default();
         // Only built-in controllers run here: nothing replaces the pods of a custom kind.
         for (workload, predicted) in replacements.iter().filter(|(workload, _)| builtin(workload)) {
-            replaced(workload, predicted, reality.replacements.get(*workload).unwrap_or(&none), problems);
+            let real = reality.replacements.get(*workload).unwrap_or(&none);
+            replaced(workload, predicted, real, not_created(workload, real, reality), problems);
         }
     }
 }
@@ -207,7 +213,14 @@ fn builtin(workload: &str) -> bool {
 /// From harmless to worst; a possible replacement covers itself and everything before it.
 const REPLACEMENTS: [&str; 6] = ["none", "lands", "gated", "pending", "not-created", "crash-loops"];
 
-fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems: &mut Vec<String>) {
+/// Without those that are not made as long as the pod that they replace is still ending.
+fn not_created(workload: &str, new: &Replacements, reality: &Reality) -> usize {
+    let waits = workload.starts_with("StatefulSet/") || workload.starts_with("Job/");
+    let ending = |pod: &&PodReality| waits && pod.workload == workload && pod.fate == Fate::Terminating;
+    new.not_created.saturating_sub(reality.pods.iter().filter(ending).count())
+}
+
+fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, not_created: usize, problems: &mut Vec<String>) {
     if predicted.iter().any(|replacement| replacement["outcome"] == "unknown") {
         return;
     }
@@ -217,7 +230,7 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems:
         ("lands", running),
         ("gated", real.gated),
         ("pending", real.pending),
-        ("not-created", real.not_created),
+        ("not-created", not_created),
         ("crash-loops", real.crash_looping.len()),
     ];
     let certain = predicted
@@ -253,9 +266,155 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems:
     }
 }
 
+/// Pods by workload, counted, as which of identical ones it is depends on timing.
+type ByWorkload<'a> = BTreeMap<&'a str, usize>;
+
+fn by_workload(reality: &Reality, of: impl Fn(&PodReality) -> bool) -> ByWorkload<'_> {
+    let mut counts = BTreeMap::new();
+    for pod in reality.pods.iter().filter(|pod| of(pod)) {
+        *counts.entry(pod.workload.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+fn within(few: &ByWorkload<'_>, many: &ByWorkload<'_>) -> bool {
+    few.iter()
+        .all(|(workload, count)| many.get(workload).is_some_and(|most| count <= most))
+}
+
+/// Whether the pods that hold up a drain that hangs are those predicted.
+pub fn stuck_exact(document: &Value, reality: &Reality) -> bool {
+    let stays = |actions: &'static [&'static str]| {
+        by_workload(reality, |pod| {
+            entry(document, pod).is_some_and(|entry| actions.contains(&text(&entry["action"])))
+        })
+    };
+    let (stuck, left) = (stays(&["stuck"]), stays(&["stuck", "fail"]));
+    within(&by_workload(reality, |pod| reality.stuck(pod)), &stuck) && by_workload(reality, |pod| reality.left(pod)) == left
+}
+
+/// The pods that hold up a drain that hangs.
+fn held_up(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    if reality.outcome != "hangs" || stuck_exact(document, reality) {
+        return;
+    }
+    let certain = document["drain"]["certainty"] == "certain"
+        && !items(&document["evictions"]).any(|entry| entry["action"] == "stuck" && entry["certainty"] == "possible");
+    let predicted = by_workload(reality, |pod| entry(document, pod).is_some_and(|entry| entry["action"] == "stuck"));
+    let real = by_workload(reality, |pod| reality.stuck(pod));
+    if certain || !within(&real, &predicted) {
+        problems.push(format!("stuck pods: predicted {predicted:?}; really {real:?}"));
+    }
+}
+
+fn entry<'a>(document: &'a Value, pod: &PodReality) -> Option<&'a Value> {
+    items(&document["evictions"]).find(|entry| entry["pod"] == pod.name && entry["namespace"] == pod.namespace && entry["node"] == pod.node)
+}
+
+/// What is left without a place, crashing or not made was told beforehand, whatever else was hedged.
+fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    for (workload, new) in &reality.replacements {
+        let told: Vec<&str> = reality
+            .pods
+            .iter()
+            .filter(|pod| pod.workload == *workload)
+            .filter_map(|pod| entry(document, pod)?["replacement"]["outcome"].as_str())
+            .collect();
+        let really = [
+            ("gated", new.gated),
+            ("pending", new.pending),
+            ("not-created", not_created(workload, new, reality)),
+            ("crash-loops", new.crash_looping.len()),
+        ];
+        for (outcome, seen) in really {
+            let rank = |name: &str| REPLACEMENTS.iter().position(|known| *known == name);
+            let covers = |told: &&&str| **told == "unknown" || rank(told) >= rank(outcome);
+            if told.iter().filter(covers).count() < seen {
+                problems.push(format!("{workload}: replacements told {told:?}; really {seen} {outcome}"));
+            }
+        }
+    }
+}
+
+/// What the document says about the time after the drain.
+fn afterwards(document: &Value, reality: &Reality, followed: bool, problems: &mut Vec<String>) {
+    let after = &document["after"];
+    let names = |field: &str| -> BTreeSet<String> { items(&after[field]).filter_map(Value::as_str).map(str::to_lowercase).collect() };
+    let pending: BTreeSet<String> = reality
+        .replacements
+        .iter()
+        .filter(|(_, new)| new.pending > 0)
+        .map(|(workload, _)| workload.to_lowercase())
+        .collect();
+    let told = names("pending");
+    if !pending.is_subset(&told) || (followed && !hedged(document) && pending != told) {
+        problems.push(format!("after.pending: predicted {told:?}; really {pending:?}"));
+    }
+    if !followed {
+        return;
+    }
+    // Only budgets over the drained pods are looked at.
+    let concerned: BTreeSet<String> = items(&document["evictions"])
+        .flat_map(|entry| items(&entry["budgets"]).map(|name| format!("{}/{}", text(&entry["namespace"]), text(name))))
+        .collect();
+    let exhausted: BTreeSet<&String> = reality.exhausted_budgets.intersection(&concerned).collect();
+    let told = names("exhaustedBudgets");
+    if let Some(budget) = exhausted.iter().find(|budget| !told.contains(**budget)) {
+        problems.push(format!("after.exhaustedBudgets: predicted {told:?}; really also {budget}"));
+    }
+    let gone: BTreeSet<&str> = reality
+        .pods
+        .iter()
+        .filter(|pod| pod.fate == Fate::Gone && !pod.workload.starts_with("Job/"))
+        .map(|pod| pod.workload.as_str())
+        .collect();
+    let short: Vec<&String> = reality.short.iter().filter(|workload| gone.contains(workload.as_str())).collect();
+    if after["nextNodeMayFollow"] == true && (!short.is_empty() || !exhausted.is_empty() || reality.outcome != "finishes") {
+        problems.push(format!(
+            "after.nextNodeMayFollow: really the drain {}, fewer Ready in {short:?}, used up {exhausted:?}",
+            reality.outcome
+        ));
+    }
+    for workload in reality.without_ready.iter().filter(|workload| gone.contains(workload.as_str())) {
+        if !named(document, workload) {
+            problems.push(format!("{workload}: no finding says that nothing of it is Ready afterwards"));
+        }
+    }
+}
+
+/// Whether a finding that is more than a note is about a workload.
+fn named(document: &Value, workload: &str) -> bool {
+    let mut parts = workload.splitn(3, '/').skip(1);
+    let (namespace, name) = (parts.next(), parts.next());
+    items(&document["findings"]).any(|finding| {
+        let object = &finding["object"];
+        object["namespace"].as_str() == namespace && object["name"].as_str() == name
+    })
+}
+
+/// Whether anything was told as possible only.
+pub fn hedged(document: &Value) -> bool {
+    let possible = |value: &Value| value["certainty"] == "possible";
+    possible(&document["drain"])
+        || items(&document["evictions"]).any(|entry| possible(entry) || possible(&entry["replacement"]))
+        || items(&document["unserved"]).any(possible)
+}
+
+/// Whether something was left undecided.
+pub fn undecided(document: &Value) -> bool {
+    document["verdict"] == "unknown"
+        || document["drain"]["outcome"] == "unknown"
+        || items(&document["evictions"]).any(|entry| entry["replacement"]["outcome"] == "unknown")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
-    // Where nothing is evicted, nobody asks what is served.
-    let idle = items(&document["evictions"]).all(|entry| entry["action"] == "keep" || entry["action"] == "refuse");
+    // Where nothing is to go and nothing goes, nobody asks what is served.
+    let idle = items(&document["evictions"]).all(|entry| entry["action"] == "keep" || entry["action"] == "refuse")
+        && reality.pods_with(Fate::Kept) == reality.pods.len();
     for probe in &reality.probes {
         let predicted: Vec<&Value> = items(&document["unserved"])
             .filter(|entry| entry["what"] == probe.what && entry["name"] == probe.name)
@@ -271,6 +430,14 @@ fn unserved(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             problems.push(format!(
                 "{} {}: really refused for {:.1} s; predicted {predicted:?}",
                 probe.what, probe.name, probe.refused_seconds
+            ));
+        }
+        let later = |entry: &&&Value| !until(entry, "already");
+        if probe.refused() && probe.at_end && !probe.before && predicted.iter().filter(later).all(|entry| until(entry, "replacement-ready"))
+        {
+            problems.push(format!(
+                "{} {}: still refused at the end; predicted {predicted:?}",
+                probe.what, probe.name
             ));
         }
         for entry in predicted.iter().filter(|entry| entry["certainty"] == "certain") {
@@ -319,6 +486,18 @@ fn false_safe(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             wrong.push(format!("{workload} is left with {new:?}"));
         }
     }
+    // A component's gap may be no more than a note, and a Job's pods come back by themselves; a workload that nothing serves is not.
+    wrong.extend(
+        reality
+            .without_ready
+            .iter()
+            .filter(|workload| {
+                ["Deployment/app", "Deployment/tenant", "StatefulSet/", "Pod/"]
+                    .iter()
+                    .any(|kind| workload.starts_with(kind))
+            })
+            .map(|workload| format!("{workload} has nothing Ready any more")),
+    );
     if document["verdict"] == "safe" && !wrong.is_empty() {
         problems.push(format!("FALSE SAFE: {}", wrong.join("; ")));
     }

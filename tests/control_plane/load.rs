@@ -12,8 +12,9 @@ use crate::observed;
 use crate::quiet;
 use crate::state::{Drain, Node, State, Step};
 
-/// Kinds that only make sense once the pods behind them are ready.
-const LATE: [&str; 4] = [
+/// Kinds that only make sense once the pods behind them are ready, or that must count them all.
+const LATE: [&str; 5] = [
+    "ResourceQuota",
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
     "APIService",
@@ -79,6 +80,12 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
     for object in late {
         create(api, &held(state, api, trusting(cluster, object.clone())));
     }
+    let counted = || {
+        api.list("/api/v1/resourcequotas")
+            .iter()
+            .all(|quota| quota["status"]["used"].is_object())
+    };
+    quiet::settle(api, Duration::from_secs(8), DEADLINE, counted);
     let silent: Vec<&Node> = state.nodes.iter().filter(|node| node.not_ready).collect();
     if !silent.is_empty() || state.objects.iter().any(|object| object["kind"] == "APIService") {
         let available = || {

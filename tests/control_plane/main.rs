@@ -50,6 +50,10 @@ fn main() {
         }
         std::process::exit(i32::from(!problems.is_empty()));
     }
+    if let Some(file) = std::env::var_os("TABLE") {
+        table::Rows::read(Path::new(&file)).print();
+        return;
+    }
     let mut arguments = Arguments::from_args();
     // A state mostly waits, so two fit on one core; each takes some 600 MB.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -154,13 +158,13 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
             Err(problem) => problems.push(problem.clone()),
         }
     }
-    if let Some(result) = std::env::var_os(RESULT) {
-        let document = predicted.as_ref().and_then(|predicted| predicted.as_ref().ok());
-        let found = table::Found::new(document, &reality, &problems, dry_run.unwrap_or_default());
-        fs::write(result, serde_json::to_string_pretty(&found).expect("JSON")).expect("the result");
-    }
     if std::env::var_os("RECORD").is_some() {
         record::write(file, &captured, &reality);
+    }
+    if let Some(result) = std::env::var_os(RESULT) {
+        let document = predicted.as_ref().and_then(|predicted| predicted.as_ref().ok());
+        let found = table::Found::new(document, reality, &problems, dry_run.unwrap_or_default());
+        fs::write(result, serde_json::to_string_pretty(&found).expect("JSON")).expect("the result");
     }
     if !problems.is_empty() {
         println!("{}", cluster.logs());

@@ -29,6 +29,9 @@ pub struct Reality {
     pub exhausted_budgets: BTreeSet<String>,
     /// What was asked while the drain ran.
     pub probes: Vec<ProbeReality>,
+    /// The pods, `namespace/name`, that kubectl still tried to evict when nothing changed any more; absent in older results.
+    #[serde(default)]
+    pub retried: Option<BTreeSet<String>>,
     /// kubectl's own words, the retries only once.
     pub kubectl: Vec<String>,
 }
@@ -105,6 +108,19 @@ impl Reality {
     /// Replacements in all workloads, counted.
     pub fn count(&self, of: impl Fn(&Replacements) -> usize) -> usize {
         self.replacements.values().map(of).sum()
+    }
+
+    /// Whether kubectl waits for ever for a pod: it stays Terminating, or is refused again and again.
+    pub fn stuck(&self, pod: &PodReality) -> bool {
+        let name = format!("{}/{}", pod.namespace, pod.name);
+        let retried = self.retried.as_ref().is_some_and(|retried| retried.contains(&name));
+        self.left(pod) && (pod.fate == Fate::Terminating || retried)
+    }
+
+    /// Whether kubectl wanted a pod gone and it is not. What failed for good is among these, as kubectl tells it only at its end.
+    pub fn left(&self, pod: &PodReality) -> bool {
+        let line = format!("evicting pod {}/{}", pod.namespace, pod.name);
+        self.outcome == "hangs" && (pod.fate == Fate::Terminating || (pod.fate == Fate::Kept && self.kubectl.contains(&line)))
     }
 
     pub fn pods_with(&self, fate: Fate) -> usize {

@@ -34,7 +34,7 @@ pub fn settle(api: &Api, patience: Duration, deadline: Duration, done: impl Fn()
     let start = Instant::now();
     let (mut last, mut since) = (fingerprint(api), Instant::now());
     while start.elapsed() < deadline {
-        std::thread::sleep(Duration::from_millis(250));
+        std::thread::sleep(Duration::from_millis(500));
         let seen = fingerprint(api);
         if seen != last {
             (last, since) = (seen, Instant::now());

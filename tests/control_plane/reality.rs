@@ -40,15 +40,21 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
         .collect();
 
-    let (ended, words) = run(cluster, api, drain, &missing_before);
+    let (ended, words, late) = run(cluster, api, drain, &missing_before);
     // An API whose backend is back is looked at again only after some seconds.
     let available = || {
         api.list("/apis/apiregistration.k8s.io/v1/apiservices")
             .iter()
             .all(|api| condition(api, "Available"))
     };
+    // What starts slowly is Ready in the end; what never is, says so.
+    let starting = |pod: &Value| {
+        let annotated = pod["metadata"]["annotations"]["test.gpustack-ha/never-ready"].is_string();
+        quiet::active(pod) && !text(pod, "/spec/nodeName").is_empty() && !condition(pod, "Ready") && !annotated && !crashes(pod)
+    };
     let complete = || {
         available()
+            && !api.list("/api/v1/pods").iter().any(starting)
             && quiet::missing(api)
                 .iter()
                 .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
@@ -87,6 +93,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         without_ready: fewer(1),
         exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
+        retried: (!ended).then(|| retried(&late)),
         kubectl: once_each(&words),
     }
 }
@@ -100,8 +107,8 @@ pub fn dry_run(cluster: &Cluster, drain: &Drain) -> bool {
     cluster.run_kubectl(&arguments).status.success()
 }
 
-/// Whether kubectl came to an end by itself, and what it printed.
-fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String) {
+/// Whether kubectl came to an end by itself, what it printed, and what of it after the last change.
+fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String, String) {
     let log = cluster.file("drain.log");
     let output = File::create(&log).expect("a log");
     let arguments: Vec<String> = ["drain".to_owned()]
@@ -117,6 +124,9 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         .expect("kubectl");
     let start = Instant::now();
     let (mut last, mut since) = (Vec::new(), Instant::now());
+    let said = || fs::read_to_string(&log).unwrap_or_default();
+    let mut until_then = 0;
+    let deadline = DEADLINE + timeout(drain);
     let ended = loop {
         if child.try_wait().expect("kubectl").is_some() {
             break true;
@@ -124,15 +134,19 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
         let seen = quiet::fingerprint(api);
         if seen != last {
             (last, since) = (seen, Instant::now());
+            until_then = said().len();
         }
-        if (since.elapsed() > QUIET && since.elapsed() > patience(api, missing_before)) || start.elapsed() > DEADLINE {
+        let quiet = QUIET + timeout(drain);
+        if (since.elapsed() > quiet && since.elapsed() > patience(api, missing_before)) || start.elapsed() > deadline {
             child.kill().expect("kubectl");
             child.wait().expect("kubectl");
             break false;
         }
-        std::thread::sleep(Duration::from_millis(250));
+        std::thread::sleep(Duration::from_millis(500));
     };
-    (ended, fs::read_to_string(log).unwrap_or_default())
+    let words = said();
+    let late = words.get(until_then..).unwrap_or_default().to_owned();
+    (ended, words, late)
 }
 
 /// The Ready pods of each workload, counted.
@@ -148,6 +162,25 @@ fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
     let none_left = |budget: &&Value| budget["status"]["expectedPods"] != 0 && budget["status"]["disruptionsAllowed"] == 0;
     let name = |budget: &Value| format!("{}/{}", namespace(budget), text(budget, "/metadata/name"));
     budgets.iter().filter(none_left).map(name).collect()
+}
+
+/// The pods in lines like `error when evicting pods/"web-1" -n "app" (will retry after 5s): …`.
+fn retried(words: &str) -> BTreeSet<String> {
+    let pod = |line: &str| {
+        let mut quoted = line.strip_prefix("error when evicting pods/")?.split('"').skip(1).step_by(2);
+        let (name, namespace) = (quoted.next()?, quoted.next()?);
+        line.contains("(will retry").then(|| format!("{namespace}/{name}"))
+    };
+    words.lines().filter_map(pod).collect()
+}
+
+/// After which kubectl itself gives a node up, whether anything changes or not.
+fn timeout(drain: &Drain) -> Duration {
+    let stated = drain
+        .flags
+        .iter()
+        .find_map(|flag| flag.strip_prefix("--timeout=")?.strip_suffix('s')?.parse().ok());
+    Duration::from_secs(stated.unwrap_or(0))
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {
@@ -194,6 +227,14 @@ fn overall(nodes: &[NodeReality]) -> &'static str {
         .unwrap_or("finishes")
 }
 
+fn crashes(pod: &Value) -> bool {
+    pod["status"]["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff")
+}
+
 fn replacements(
     api: &Api,
     before: &[Value],
@@ -209,16 +250,11 @@ fn replacements(
     {
         let entry = found.entry(observed::owner(pod, sets)).or_default();
         let node = text(pod, "/spec/nodeName").to_owned();
-        let crashing = pod["status"]["containerStatuses"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff");
         if node.is_empty() && pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
             entry.gated += 1;
         } else if node.is_empty() {
             entry.pending += 1;
-        } else if crashing {
+        } else if crashes(pod) {
             entry.crash_looping.push(node);
         } else if condition(pod, "Ready") {
             entry.landed.push(node);

@@ -103,8 +103,10 @@ impl Users<'_> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         vec![
             preflight.chain(self.drain.flags.iter().cloned()).collect(),
-            words(&["placement", "-A"]),
             words(&["snapshot"]),
+            words(&["placement", "-A"]),
+            words(&["pdb", "-A"]),
+            words(&["leases", "-A"]),
         ]
     }
 
@@ -283,7 +285,7 @@ impl Users<'_> {
         if found.exit != Some(3) || !found.errors.contains("the right to list nodes is needed") {
             problems.push(format!("drain-preflight in one namespace: exit {:?}: {}", found.exit, found.errors));
         }
-        let found = self.ask(&commands[2], "one-namespace", &["-n", ONE]);
+        let found = self.ask(&commands[1], "one-namespace", &["-n", ONE]);
         let part = |kind: Kind| json!({"group": kind.info().group, "resource": kind.info().plural, "namespace": ONE});
         let read = found.document.as_ref().and_then(|document| document["read"].as_array());
         if !read.is_some_and(|read| read.contains(&part(Kind::Pod)) && read.iter().all(|part| part["namespace"] == ONE)) {
@@ -305,7 +307,15 @@ impl Users<'_> {
             .filter(ours)
             .filter_map(|event| event["impersonatedUser"]["username"].as_str())
             .collect();
-        for user in ["administrator", "drain-preflight", "placement", "snapshot", "one-namespace"] {
+        for user in [
+            "administrator",
+            "drain-preflight",
+            "snapshot",
+            "placement",
+            "pdb",
+            "leases",
+            "one-namespace",
+        ] {
             if !users.contains(user) {
                 problems.push(format!("the audit log has nothing of {user}: {users:?}"));
             }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compare;
 use crate::observed::Reality;
 use crate::random;
 
@@ -21,97 +22,106 @@ pub struct Found {
     generator: u32,
     #[serde(default)]
     seed: u64,
+    /// Every disagreement.
     problems: Vec<String>,
-    verdict: String,
-    /// `drain.outcome` and its certainty.
-    predicted: String,
-    outcome: String,
-    /// Some outcome, replacement or gap in service was told as possible only.
-    hedged: bool,
-    /// Something that people would want to be told before.
-    bad: bool,
     /// `kubectl drain --dry-run=server` found nothing wrong.
     dry_run: bool,
     document: Value,
-    reality: Value,
+    reality: Reality,
+}
+
+/// From good to bad; a state is of one of these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Right,
+    Inside,
+    Outside,
+    Wrong,
+    Unknown,
+    NotPlayed,
 }
 
 impl Found {
-    pub fn new(document: Option<&Value>, reality: &Reality, problems: &[String], dry_run: bool) -> Self {
-        let document = document.cloned().unwrap_or_default();
-        let word = |value: &Value| value.as_str().unwrap_or("nothing").to_owned();
-        let possible = |value: &Value| value["certainty"] == "possible";
-        let all = |field: &str| document[field].as_array().cloned().unwrap_or_default();
+    pub fn new(document: Option<&Value>, reality: Reality, problems: &[String], dry_run: bool) -> Self {
         Self {
             generator: 0,
             seed: 0,
             problems: problems.to_vec(),
-            verdict: word(&document["verdict"]),
-            predicted: format!("{} {}", word(&document["drain"]["outcome"]), word(&document["drain"]["certainty"])),
-            outcome: reality.outcome.clone(),
-            hedged: possible(&document["drain"])
-                || all("evictions").iter().any(|eviction| possible(&eviction["replacement"]))
-                || all("unserved").iter().any(possible),
-            bad: reality.outcome != "finishes"
-                || reality.probes.iter().any(|probe| !probe.before && probe.refused_seconds > 0.0)
-                || reality
-                    .replacements
-                    .values()
-                    .any(|new| new.pending + new.gated + new.not_created + new.never_ready.len() + new.crash_looping.len() > 0),
             dry_run,
-            document,
-            reality: serde_json::to_value(reality).unwrap_or_default(),
+            document: document.cloned().unwrap_or_default(),
+            reality,
         }
     }
 
-    fn kinds(&self) -> Vec<&'static str> {
-        let mut kinds = vec![match (self.hedged, self.problems.is_empty()) {
-            _ if self.verdict == "nothing" => "no document",
-            _ if self.verdict == "unknown" && self.problems.is_empty() => "unknown",
-            (false, true) => "right",
-            (true, true) => "hedged, reality inside",
-            (true, false) => "hedged, reality outside",
-            (false, false) => "wrong",
-        }];
-        if self.problems.iter().any(|problem| problem.starts_with("FALSE SAFE")) {
-            kinds.push("FALSE SAFE");
+    fn class(&self) -> Class {
+        match (compare::hedged(&self.document), self.problems.is_empty()) {
+            _ if self.document.is_null() => Class::NotPlayed,
+            (_, true) if compare::undecided(&self.document) => Class::Unknown,
+            (false, true) => Class::Right,
+            (true, true) => Class::Inside,
+            (true, false) => Class::Outside,
+            (false, false) => Class::Wrong,
         }
-        if self.verdict == "unsafe" && !self.bad {
-            kinds.push("false alarm");
+    }
+
+    fn false_safe(&self) -> bool {
+        self.problems.iter().any(|problem| problem.starts_with("FALSE SAFE"))
+    }
+
+    /// Something that people would want to be told before.
+    fn bad(&self) -> bool {
+        let left = self
+            .reality
+            .replacements
+            .values()
+            .any(|new| new.pending + new.gated + new.not_created + new.never_ready.len() + new.crash_looping.len() > 0);
+        let refused = self.reality.probes.iter().any(|probe| !probe.before && probe.refused_seconds > 0.0);
+        self.reality.outcome != "finishes" || refused || left
+    }
+
+    /// `unsafe` was told, and nothing that deserves it happened.
+    fn false_alarm(&self) -> bool {
+        // What nobody asked for while the drain ran may have been refused.
+        let unasked = self.document["unserved"].as_array().into_iter().flatten().any(|row| {
+            let asked = |probe: &crate::observed::ProbeReality| row["what"] == probe.what && row["name"] == probe.name;
+            row["until"] != "already" && !self.reality.probes.iter().any(asked)
+        });
+        self.document["verdict"] == "unsafe" && !self.bad() && self.reality.without_ready.is_empty() && !unasked
+    }
+
+    fn unfinished(&self) -> bool {
+        self.reality.outcome != "finishes"
+    }
+
+    /// A pod that waits, crashes or is missing, or something unserved, after a drain that finished.
+    fn left_behind(&self) -> bool {
+        let left = self
+            .reality
+            .replacements
+            .values()
+            .any(|new| new.pending + new.not_created + new.crash_looping.len() > 0);
+        !self.unfinished() && (left || self.reality.probes.iter().any(|probe| probe.at_end && !probe.before))
+    }
+
+    /// A disagreement that means that something left behind was not told.
+    fn untold(&self) -> bool {
+        let untold = ["replacements", "after.pending", "refused", "nothing of it is Ready"];
+        self.problems.iter().any(|problem| untold.iter().any(|word| problem.contains(word)))
+    }
+
+    /// Reads one line of the file of results, and compares again by today's rules.
+    fn judged(line: &str) -> Self {
+        let mut found: Self = serde_json::from_str(line).expect("a result");
+        if !found.document.is_null() {
+            found.problems = compare::compare(&found.document, &found.reality);
         }
-        kinds
+        found
     }
 }
 
-/// The kinds in the order in which they are printed.
-const KINDS: [&str; 9] = [
-    "right",
-    "hedged, reality inside",
-    "hedged, reality outside",
-    "wrong",
-    "FALSE SAFE",
-    "false alarm",
-    "unknown",
-    "no document",
-    "not played",
-];
-
-/// Those of them that went well.
-const DULL: [&str; 2] = ["right", "hedged, reality inside"];
-
-/// Adds a line to the file that `RESULTS` names, from which the table over many runs is made.
-fn append(found: &Found) {
-    if let Some(path) = std::env::var_os("RESULTS") {
-        let line = serde_json::to_string(found).expect("JSON") + "\n";
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut file| file.write_all(line.as_bytes()))
-            .expect("the file of results");
-    }
-}
-
-/// What all states of a run showed, by seed; `None` if a state did not come to its end.
+/// What all states of a run showed, by generator and seed; `None` if a state did not come to its end.
 #[derive(Clone, Default)]
-pub struct Rows(Arc<Mutex<BTreeMap<u64, Option<Found>>>>);
+pub struct Rows(Arc<Mutex<BTreeMap<(u32, u64), Option<Found>>>>);
 
 impl Rows {
     /// Reads what the process that played the state left behind, and says whether it is worth a look.
@@ -121,48 +131,152 @@ impl Rows {
             (found.generator, found.seed) = (random::GENERATOR, seed);
             append(found);
         }
-        let dull = |found: &Found| found.kinds().iter().all(|kind| DULL.contains(kind));
+        let dull = |found: &Found| found.class() <= Class::Inside && !found.false_alarm();
         let notable = !found.as_ref().is_some_and(dull);
-        self.0.lock().expect("rows").insert(seed, found);
+        self.0.lock().expect("rows").insert((random::GENERATOR, seed), found);
         notable
     }
 
-    /// Prints the table, unless no random state was played.
+    /// The results that earlier runs wrote to a file.
+    pub fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).expect("the file of results");
+        let all = text
+            .lines()
+            .map(Found::judged)
+            .map(|found| ((found.generator, found.seed), Some(found)));
+        Self(Arc::new(Mutex::new(all.collect())))
+    }
+
+    /// Prints the tables, unless no random state was played.
     pub fn print(&self) {
         let rows = self.0.lock().expect("rows");
         if rows.is_empty() {
             return;
         }
-        let mut seeds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
-        for (seed, found) in rows.iter() {
-            for kind in found.as_ref().map_or_else(|| vec!["not played"], Found::kinds) {
-                seeds.entry(kind).or_default().push(seed.to_string());
+        for ((_, seed), found) in rows.iter() {
+            let Some(found) = found else {
+                println!("seed {seed}: not played");
+                continue;
+            };
+            if found.problems.is_empty() && !found.false_alarm() && found.class() != Class::Unknown {
+                continue;
             }
-            if let Some(found) = found {
-                *outcomes.entry(&found.outcome).or_default() += 1;
-                if !found.problems.is_empty() {
-                    println!(
-                        "seed {seed}: {}, predicted {}, really {}",
-                        found.verdict, found.predicted, found.outcome
-                    );
-                    found.problems.iter().for_each(|problem| println!("    {problem}"));
-                }
+            println!(
+                "seed {seed}: {}, predicted {} {}, really {}",
+                found.document["verdict"], found.document["drain"]["outcome"], found.document["drain"]["certainty"], found.reality.outcome
+            );
+            found.problems.iter().for_each(|problem| println!("    {problem}"));
+            if found.false_alarm() {
+                println!("    a false alarm");
             }
         }
-        println!("\n{} random states; really: {outcomes:?}", rows.len());
-        for kind in KINDS {
-            let seeds = seeds.remove(kind).unwrap_or_default();
-            // Those that went well need no naming.
-            let named = if DULL.contains(&kind) { String::new() } else { seeds.join(" ") };
-            println!("{kind:<24}{:>5}  {named}", seeds.len());
-        }
-        let bad: Vec<&Found> = rows.values().flatten().filter(|found| found.bad).collect();
-        println!(
-            "something went wrong in {}; `kubectl drain --dry-run=server` found nothing in {} of them",
-            bad.len(),
-            bad.iter().filter(|found| found.dry_run).count()
-        );
-        println!("a false alarm or a FALSE SAFE also stands in one of the other rows; files: target/random/");
+        let all: Vec<Option<&Found>> = rows.values().map(Option::as_ref).collect();
+        let played: Vec<&Found> = all.iter().filter_map(|found| *found).collect();
+        println!("\n{}", classes(&all, &played));
+        println!("{}", targets(&played));
+        println!("files of what is worth a look: target/random/");
+    }
+}
+
+fn count<T: Copy>(all: &[T], of: impl Fn(T) -> bool) -> usize {
+    all.iter().filter(|one| of(**one)).count()
+}
+
+/// The states by what came of the prediction, the preflight's beside a dry run's.
+fn classes(all: &[Option<&Found>], played: &[&Found]) -> String {
+    let class = |wanted: Class| count(all, |found| found.map_or(Class::NotPlayed, Found::class) == wanted).to_string();
+    let ended = count(played, |found| found.dry_run && !found.bad()) + count(played, |found| !found.dry_run && found.unfinished());
+    let blind = count(played, |found| found.dry_run && found.bad());
+    let alarms = count(played, |found| !found.dry_run && !found.unfinished());
+    let version = |field: &str| {
+        let versions: std::collections::BTreeSet<&str> = played
+            .iter()
+            .filter_map(|found| found.document.pointer(field).and_then(Value::as_str))
+            .collect();
+        versions.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let rows = [
+        ("right", class(Class::Right), ended.to_string()),
+        ("hedged, reality inside", class(Class::Inside), "-".to_owned()),
+        ("hedged, reality outside", class(Class::Outside), "-".to_owned()),
+        ("wrong", class(Class::Wrong), (blind + alarms).to_string()),
+        ("unknown", class(Class::Unknown), "-".to_owned()),
+        ("not played", class(Class::NotPlayed), class(Class::NotPlayed)),
+        ("**false safe**", count(played, Found::false_safe).to_string(), blind.to_string()),
+        ("false alarm", count(played, Found::false_alarm).to_string(), alarms.to_string()),
+    ];
+    let mut text = format!(
+        "{} states, version {}, Kubernetes {}\n\n| | `drain-preflight` | `kubectl drain --dry-run=server` |\n|---|---|---|\n",
+        all.len(),
+        version("/toolVersion"),
+        version("/cluster/serverVersion")
+    );
+    for (name, preflight, dry_run) in rows {
+        text += &format!("| {name} | {preflight} | {dry_run} |\n");
+    }
+    text
+}
+
+/// The measures that the predictions are held to.
+fn targets(played: &[&Found]) -> String {
+    let plain: Vec<&Found> = played.iter().copied().filter(|found| !compare::hedged(&found.document)).collect();
+    let hangs: Vec<&Found> = played.iter().copied().filter(|found| found.reality.outcome == "hangs").collect();
+    let left: Vec<&Found> = played.iter().copied().filter(|found| found.left_behind()).collect();
+    let bad: Vec<&Found> = played.iter().copied().filter(|found| found.bad()).collect();
+    let measures = [
+        (
+            "right of those that told only what is certain",
+            "at least 99 %",
+            count(&plain, |found| found.problems.is_empty()),
+            plain.len(),
+        ),
+        (
+            "the pods that hold up a drain named exactly",
+            "at least 97 %",
+            count(&hangs, |found| compare::stuck_exact(&found.document, &found.reality)),
+            hangs.len(),
+        ),
+        (
+            "what a finished drain leaves behind was told",
+            "all",
+            count(&left, |found| !found.untold()),
+            left.len(),
+        ),
+        (
+            "hedged",
+            "at most 8 %",
+            count(played, |found| compare::hedged(&found.document)),
+            played.len(),
+        ),
+        ("false alarms", "at most 1 %", count(played, Found::false_alarm), played.len()),
+        ("false `safe`", "none", count(played, Found::false_safe), played.len()),
+        (
+            "the drain did not finish",
+            "at least a third",
+            count(played, Found::unfinished),
+            played.len(),
+        ),
+        (
+            "something went wrong, and the dry run found nothing",
+            "at least a quarter",
+            count(&bad, |found| found.dry_run),
+            played.len(),
+        ),
+    ];
+    let mut text = "| measure | wanted | found |\n|---|---|---|\n".to_owned();
+    for (name, wanted, part, whole) in measures {
+        let tenths = (part * 1000 + whole / 2) / whole.max(1);
+        text += &format!("| {name} | {wanted} | {part} of {whole} ({}.{} %) |\n", tenths / 10, tenths % 10);
+    }
+    text
+}
+
+/// Adds a line to the file that `RESULTS` names, from which the table over many runs is made.
+fn append(found: &Found) {
+    if let Some(path) = std::env::var_os("RESULTS") {
+        let line = serde_json::to_string(found).expect("JSON") + "\n";
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("the file of results");
     }
 }

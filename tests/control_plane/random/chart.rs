@@ -32,7 +32,7 @@ const COMPONENTS: [(&str, &str, &[usize]); 6] = [
     ("kueue-controller-manager", "kueue-manager-pdb", &[1, 1, 2, 2, 3]),
     ("node-feature-discovery-master", "node-feature-discovery-master", &[1, 1, 2, 3]),
     ("node-feature-discovery-gc", "node-feature-discovery-gc", &[1]),
-    ("csi-nfs-controller", "", &[1, 1, 2, 3]),
+    ("csi-nfs-controller", "", &[1, 1, 1, 2]),
     ("csi-s3-controller", "", &[1, 2]),
 ];
 

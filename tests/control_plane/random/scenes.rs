@@ -31,11 +31,11 @@ pub enum Scene {
 pub const WEIGHED: [Scene; 50] = {
     let mut all = [Scene::Free; 50];
     let counts = [
-        (Scene::Port, 6),
-        (Scene::Spread, 7),
+        (Scene::Port, 8),
+        (Scene::Spread, 8),
         (Scene::Finalizer, 8),
         (Scene::Refill, 7),
-        (Scene::Blocked, 13),
+        (Scene::Blocked, 9),
     ];
     let (mut kind, mut next) = (0, 0);
     while kind < counts.len() {
@@ -150,7 +150,8 @@ impl Maker {
         };
         match scene {
             Scene::Port => {
-                role.replicas = self.dice.pick(&[1, 2, 2, 3]).min(count);
+                // Most often one on every node, so that no place is free of them.
+                role.replicas = self.dice.pick(&[1, 2, count, count, count]).min(count);
                 role.place = self.round(role.replicas);
                 self.hard.extend([PORT, BLIND]);
             }

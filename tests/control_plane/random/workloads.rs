@@ -341,7 +341,7 @@ impl Maker {
     }
 
     pub(super) fn maybe_budget(&mut self, namespace: &str, name: &str, labels: &Value) {
-        if !self.dice.chance(45) {
+        if !self.dice.chance(30) {
             return;
         }
         let selector = match self.dice.below(20) {
