@@ -11,7 +11,7 @@ use gpustack_ha::cluster::kinds::Kind;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use crate::api::{Api, namespace, text};
 use crate::cluster::Cluster;
 use crate::kubelet::Kubelets;
 use crate::load;
@@ -24,15 +24,15 @@ pub const RIGHTS: &str = "CONTROL_PLANE_RIGHTS";
 /// States with different verdicts: a hang, a deadlock of a webhook, one that goes well.
 const STATES: [&str; 3] = ["budgets-overlap-and-hang", "webhook-not-placeable", "volume-one-pod-held"];
 
-/// The namespace of the user who has rights in one alone.
-const ONE: &str = "gpustack-system";
-
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &'static str| {
         Trial::test(format!("rights::{name}"), move || {
             let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/control_plane/states/{name}.yaml"));
             let components = components::built()?;
             let (passed, output) = network::run_isolated(&[(RIGHTS, &file), (COMPONENTS, &components)])?;
+            if std::env::var_os("VERBOSE").is_some() {
+                println!("{output}");
+            }
             if passed { Ok(()) } else { Err(Failed::from(output)) }
         })
     };
@@ -48,7 +48,15 @@ pub fn play(file: &Path, components: &Path) -> Vec<String> {
     load::load(&state, &api, &mut cluster);
     let drain = load::run_steps(&state, &api, &cluster, &kubelets);
     let mut problems = Vec::new();
-    let users = Users { cluster: &cluster, drain };
+    let pods = api.list("/api/v1/pods");
+    let drained = pods
+        .iter()
+        .find(|pod| drain.nodes.iter().any(|node| node == text(pod, "/spec/nodeName")));
+    let users = Users {
+        cluster: &cluster,
+        drain,
+        one: namespace(drained.expect("a pod to drain")),
+    };
     users.grant();
     users.suffice(&mut problems);
     users.taken_away(&mut problems);
@@ -64,6 +72,8 @@ pub fn play(file: &Path, components: &Path) -> Vec<String> {
 struct Users<'a> {
     cluster: &'a Cluster,
     drain: &'a Drain,
+    /// The namespace of users who have rights in one alone.
+    one: &'a str,
 }
 
 /// What came of a command.
@@ -143,7 +153,11 @@ impl Users<'_> {
 
     /// Applies what `--explain-rbac` prints, and grants it with the commands that it prints; makes a user without each kind.
     fn grant(&self) {
-        for (command, namespace) in self.commands().iter().flat_map(|command| [(command, None), (command, Some(ONE))]) {
+        for (command, namespace) in self
+            .commands()
+            .iter()
+            .flat_map(|command| [(command, None), (command, Some(self.one))])
+        {
             let mut words = vec![command[0].clone(), "--explain-rbac".to_owned()];
             words.extend(command.iter().filter(|word| *word == "-A").cloned());
             words.extend(namespace.into_iter().flat_map(|namespace| ["-n".to_owned(), namespace.to_owned()]));
@@ -168,7 +182,7 @@ impl Users<'_> {
                 .map(|kind| json!({"apiGroups": [kind.info().group], "resources": [kind.info().plural], "verbs": ["list"]}))
                 .collect();
             let metadata = match kind {
-                "Role" => json!({"name": name, "namespace": ONE}),
+                "Role" => json!({"name": name, "namespace": self.one}),
                 _ => json!({"name": name}),
             };
             let group = "rbac.authorization.k8s.io";
@@ -191,7 +205,7 @@ impl Users<'_> {
         self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string());
         // The authorizer sees the last of them a moment later.
         let started = Instant::now();
-        let words = ["get", "pods", "-n", ONE, "--as", "one-namespace"].map(str::to_owned);
+        let words = ["get", "pods", "-n", self.one, "--as", "one-namespace"].map(str::to_owned);
         while !self.cluster.run_kubectl(&words).status.success() {
             assert!(started.elapsed() < Duration::from_secs(20), "the roles do not come into force");
             std::thread::sleep(Duration::from_millis(100));
@@ -273,7 +287,7 @@ impl Users<'_> {
     fn one_namespace(&self, problems: &mut Vec<String>) {
         let commands = self.commands();
         let full = self.administrator(&commands[0]).verdict().to_owned();
-        let found = self.ask(&commands[0], "drain-preflight-in-one", &["-n", ONE]);
+        let found = self.ask(&commands[0], "drain-preflight-in-one", &["-n", self.one]);
         if found.document.is_none() || ![full.as_str(), "unknown"].contains(&found.verdict()) {
             problems.push(format!(
                 "printed for one namespace: {} instead of {full}: {}",
@@ -281,14 +295,14 @@ impl Users<'_> {
                 found.errors
             ));
         }
-        let found = self.ask(&commands[0], "one-namespace", &["-n", ONE]);
+        let found = self.ask(&commands[0], "one-namespace", &["-n", self.one]);
         if found.exit != Some(3) || !found.errors.contains("the right to list nodes is needed") {
             problems.push(format!("drain-preflight in one namespace: exit {:?}: {}", found.exit, found.errors));
         }
-        let found = self.ask(&commands[1], "one-namespace", &["-n", ONE]);
-        let part = |kind: Kind| json!({"group": kind.info().group, "resource": kind.info().plural, "namespace": ONE});
+        let found = self.ask(&commands[1], "one-namespace", &["-n", self.one]);
+        let part = |kind: Kind| json!({"group": kind.info().group, "resource": kind.info().plural, "namespace": self.one});
         let read = found.document.as_ref().and_then(|document| document["read"].as_array());
-        if !read.is_some_and(|read| read.contains(&part(Kind::Pod)) && read.iter().all(|part| part["namespace"] == ONE)) {
+        if !read.is_some_and(|read| read.contains(&part(Kind::Pod)) && read.iter().all(|part| part["namespace"] == self.one)) {
             problems.push(format!("snapshot in one namespace: {read:?}: {}", found.errors));
         }
     }
