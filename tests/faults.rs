@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use api_server::{ApiServer, Asked, Reply, answer, forbidden, is, json_answer, page, refusal};
+use api_server::{ApiServer, Asked, Reply, answer, forbidden, json_answer, page, refusal};
 use gpustack_ha::cluster::kinds::Kind;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -63,6 +63,11 @@ impl Fault {
     /// Whether the list can still be read, so that the answer must be the same.
     fn harmless(self) -> bool {
         matches!(self, Self::Busy | Self::Nulls)
+    }
+
+    /// Whether it is asked again, or waited for, before it is given up.
+    fn slow(self) -> bool {
+        matches!(self, Self::Broken | Self::Cut | Self::Endless | Self::Silent)
     }
 
     fn reply(self, asked: &Asked, objects: &[Value]) -> Reply {
@@ -239,18 +244,16 @@ fn no_fault_makes_an_answer_milder() {
             full.errors
         );
         let asked: BTreeSet<Kind> = server.asked.lock().unwrap().iter().map(|asked| asked.kind).collect();
-        if *name == "all" {
-            let missing: Vec<&Kind> = Kind::ALL.iter().filter(|kind| !asked.contains(kind)).collect();
-            assert!(missing.is_empty(), "not asked for: {missing:?}");
-        }
         for kind in asked {
-            cases.extend(FAULTS.iter().map(|fault| (*name, objects, *node, verdict.clone(), kind, *fault)));
+            // What only takes its time is waited for once a kind.
+            let faults = FAULTS.iter().filter(|fault| *name == "all" || !fault.slow());
+            cases.extend(faults.map(|fault| (*name, objects, *node, verdict.clone(), kind, *fault)));
         }
     }
     let (next, problems) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     // Most of them wait.
     std::thread::scope(|scope| {
-        for _ in 0..12 {
+        for _ in 0..24 {
             scope.spawn(|| {
                 while let Some((name, objects, node, full, kind, fault)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (kind, fault) = (*kind, *fault);

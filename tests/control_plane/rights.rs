@@ -21,8 +21,8 @@ use crate::{COMPONENTS, components, network};
 /// Names the state whose rights a process inside a namespace plays.
 pub const RIGHTS: &str = "CONTROL_PLANE_RIGHTS";
 
-/// States with different verdicts: a hang, a deadlock of a webhook, one that goes well.
-const STATES: [&str; 3] = ["budgets-overlap-and-hang", "webhook-not-placeable", "volume-one-pod-held"];
+/// States with different verdicts: hangs, at risk, safe.
+const STATES: [&str; 4] = ["webhook-not-placeable", "volume-one-pod-held", "finalizers-two-replicas", "creation-allowed"];
 
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &'static str| {
