@@ -22,7 +22,12 @@ use crate::{COMPONENTS, components, network};
 pub const RIGHTS: &str = "CONTROL_PLANE_RIGHTS";
 
 /// States with different verdicts: hangs, at risk, safe.
-const STATES: [&str; 4] = ["webhook-not-placeable", "volume-one-pod-held", "finalizers-two-replicas", "creation-allowed"];
+const STATES: [&str; 4] = [
+    "webhook-not-placeable",
+    "volume-one-pod-held",
+    "finalizers-two-replicas",
+    "creation-allowed",
+];
 
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &'static str| {
