@@ -122,6 +122,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
+            if outcome == DrainOutcome::Finishes && self.surely_late(&state) {
+                return vec![self.end_turn(state, DrainOutcome::Fails)];
+            }
             if outcome == DrainOutcome::Finishes && self.may_be_late(&state) {
                 return vec![self.end_turn(state.clone(), outcome), self.end_turn(state, DrainOutcome::Fails)];
             }
@@ -149,6 +152,14 @@ impl<'a, 'b> Explorer<'a, 'b> {
         matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + rounds >= timeout && !longest.is_zero())
     }
 
+    /// Whether `--timeout` ends the waiting before kubectl passes over what stays Terminating.
+    fn surely_late(&self, state: &State<'a>) -> bool {
+        let staying = self.turn(state).filter(|index| matches!(state.old[*index], Old::Terminating(_)));
+        let longest = staying.map(|index| self.cast.flags.grace(self.cast.candidates[index].pod)).max();
+        let skip = Duration::from_secs(self.cast.flags.skip_wait_for_delete_timeout.unsigned_abs());
+        matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + skip >= timeout)
+    }
+
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {
         state.ended.push(outcome);
         state.round = 0;
@@ -168,13 +179,18 @@ impl<'a, 'b> Explorer<'a, 'b> {
         if self.cast.flags.disable_eviction && failed() {
             // The first error ends the deletions, and nothing is waited for.
             DrainOutcome::Fails
-        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        } else if mine().any(|old| old == Old::Here || (matches!(old, Old::Terminating(_)) && !self.passed_over())) {
             DrainOutcome::Hangs
         } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
         }
+    }
+
+    /// Whether kubectl waits no longer for what stays Terminating (`shouldSkipPod`, `pkg/drain/drain.go`).
+    fn passed_over(&self) -> bool {
+        self.cast.flags.skip_wait_for_delete_timeout > 0
     }
 
     /// The pods that kubectl removes in this turn.

@@ -174,13 +174,14 @@ fn retried(words: &str) -> BTreeSet<String> {
     words.lines().filter_map(pod).collect()
 }
 
-/// After which kubectl itself gives a node up, whether anything changes or not.
+/// After which kubectl itself gives a node up or passes over what stays Terminating, whether anything changes or not.
 fn timeout(drain: &Drain) -> Duration {
-    let stated = drain
-        .flags
-        .iter()
-        .find_map(|flag| flag.strip_prefix("--timeout=")?.strip_suffix('s')?.parse().ok());
-    Duration::from_secs(stated.unwrap_or(0))
+    let flag = |name: &str| drain.flags.iter().find_map(|flag| flag.strip_prefix(name));
+    let seconds = |text: &str| text.strip_suffix('s').unwrap_or(text).parse().unwrap_or(0);
+    let stated = flag("--timeout=").map_or(0, seconds);
+    // It counts from the end of the grace period.
+    let skip = flag("--skip-wait-for-delete-timeout=").map_or(0, |text| seconds(text) + 32);
+    Duration::from_secs(stated + skip)
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {
