@@ -21,7 +21,7 @@ const LATE: [&str; 5] = [
     "Lease",
 ];
 /// Annotation of a Lease: the workload, `Kind/namespace/name`, one of whose pods holds it.
-const HOLDER: &str = "test.gpustack-ha/holder";
+pub const HOLDER: &str = "test.gpustack-ha/holder";
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Creates everything, binds what the state places, lets the scheduler do the rest, and waits until nothing moves.
@@ -80,7 +80,11 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
     for object in late {
         create(api, &held(state, api, trusting(cluster, object.clone())));
     }
-    let counted = || api.list("/api/v1/resourcequotas").iter().all(|quota| quota["status"]["used"].is_object());
+    let counted = || {
+        api.list("/api/v1/resourcequotas")
+            .iter()
+            .all(|quota| quota["status"]["used"].is_object())
+    };
     quiet::settle(api, Duration::from_secs(8), DEADLINE, counted);
     let silent: Vec<&Node> = state.nodes.iter().filter(|node| node.not_ready).collect();
     if !silent.is_empty() || state.objects.iter().any(|object| object["kind"] == "APIService") {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, condition, namespace, text};
 use crate::cluster::Cluster;
+use crate::load;
 use crate::observed::{self, Fate, NodeReality, PodReality, ProbeReality, Reality, Replacements};
 use crate::quiet;
 use crate::state::{Drain, Probe, State};
@@ -91,6 +92,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
         short: fewer(usize::MAX),
         without_ready: fewer(1),
+        leaders: Some(leaders(api, state, drain, &before, &sets)),
         exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         retried: (!ended).then(|| retried(&late)),
@@ -156,6 +158,34 @@ fn ready(pods: &[Value], sets: &[Value]) -> BTreeMap<String, usize> {
         *counts.entry(observed::owner(pod, sets)).or_default() += 1;
     }
     counts
+}
+
+/// The leases of the state whose holder, a pod by its name or its node's, is on a drained node.
+fn leaders(api: &Api, state: &State, drain: &Drain, pods: &[Value], sets: &[Value]) -> BTreeMap<String, String> {
+    let leases = api.list("/apis/coordination.k8s.io/v1/leases");
+    let holder = |stated: &Value| {
+        let workload = stated["metadata"]["annotations"].get(load::HOLDER)?;
+        let same = |lease: &&Value| namespace(lease) == namespace(stated) && lease["metadata"]["name"] == stated["metadata"]["name"];
+        let identity = text(leases.iter().find(same)?, "/spec/holderIdentity");
+        let holds = |pod: &&Value| {
+            let (name, node) = (text(pod, "/metadata/name"), text(pod, "/spec/nodeName"));
+            let named = |who: &str| {
+                identity
+                    .strip_prefix(who)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+            };
+            let named = named(name) || named(node);
+            named && *workload == observed::owner(pod, sets) && drain.nodes.iter().any(|drained| drained == node)
+        };
+        let lease = format!("{}/{}", namespace(stated), text(stated, "/metadata/name"));
+        Some((lease, text(pods.iter().find(holds)?, "/metadata/name").to_owned()))
+    };
+    state
+        .objects
+        .iter()
+        .filter(|object| object["kind"] == "Lease")
+        .filter_map(holder)
+        .collect()
 }
 
 fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
