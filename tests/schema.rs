@@ -44,6 +44,15 @@ fn documents_are_valid() {
 }
 
 #[test]
+fn explanations_are_valid() {
+    let explanation = serde_json::to_value(report::explanation::Explanation::of(Code::ALL)).unwrap();
+    schema::assert_valid("explanation", &explanation);
+    let mut wrong = explanation;
+    wrong["codes"][0]["severities"] = json!(["fatal"]);
+    assert!(!schema::errors("explanation", &wrong).is_empty());
+}
+
+#[test]
 fn wrong_documents_are_not() {
     let wrong = |pointer: &str, value: Value| {
         let mut document = sample();
@@ -137,4 +146,5 @@ fn every_field_is_described() {
         }
     }
     walk(&read(PREFLIGHT), "");
+    walk(&read("explanation"), "");
 }

@@ -11,7 +11,7 @@ use crate::simulation::cast::Budget;
 use crate::simulation::state::{Old, Progress, State};
 
 use super::codes::Code;
-use super::{Context, finding, for_good, graded, listed, object};
+use super::{Context, finding, graded, listed, object};
 
 /// What a budget asks for, as its spec says it.
 pub fn demand(budget: &PodDisruptionBudget) -> String {
@@ -72,7 +72,7 @@ pub fn blocking(context: &Context<'_>) -> Vec<Finding> {
             .into_iter()
             .map(|candidate| trace.cast.candidates[candidate].pod.metadata.name.clone())
             .collect();
-        let node = trace.cast.node_name(trace.cast.candidates[blocked(end)[0]].turn);
+        let node = trace.cast.node_of(&trace.cast.candidates[blocked(end)[0]]);
         let best = at_best(context, index);
         let never = best.as_ref().map(|best| best.allowed() == 0);
         let now = end.allowances[index];
@@ -149,7 +149,7 @@ fn why_not_refilled(context: &Context<'_>, end: &State<'_>, index: usize) -> Vec
     for new in end.new.iter().filter(|new| entry.sets[new.set]) {
         let key = &trace.cast.workloads[trace.cast.sets[new.set].workload].key;
         match new.progress {
-            Progress::Pending => why.push(format!("a replacement of {key} stays Pending")),
+            Progress::Pending | Progress::Nominated { .. } => why.push(format!("a replacement of {key} stays Pending")),
             Progress::Gated => why.push(format!("a replacement of {key} waits behind a scheduling gate")),
             Progress::NotCreated => why.push(format!("a replacement of {key} is not created")),
             Progress::Placed { crashes: true, node } => {
@@ -202,30 +202,12 @@ fn remedy(context: &Context<'_>, index: usize, never: bool) -> Remedy {
         .map(|(_, state)| state.name());
     match scale_to {
         Some((key, replicas)) if never && fixed && matches!(key.kind.as_str(), "Deployment" | "StatefulSet") => {
-            let values_key = context.component(&key.kind, namespace, &key.name).and_then(|id| {
-                let mode = context.install?.mode;
-                crate::gpustack::values::replicas(mode, id, u32::try_from(replicas).ok()?)
-            });
-            Remedy {
-                text: format!(
-                    "run {replicas} replicas of {}{}{}:",
-                    key.name,
-                    if room_for_one_more(context, entry) {
-                        ""
-                    } else {
-                        ", and give the new one a node that it fits on"
-                    },
-                    for_good(values_key.as_deref())
-                ),
-                command: Some(context.kubectl.line([
-                    "scale",
-                    &format!("{}/{}", key.kind.to_lowercase(), key.name),
-                    "-n",
-                    namespace,
-                    &format!("--replicas={replicas}"),
-                ])),
-                values_key,
-            }
+            let room = if room_for_one_more(context, entry) {
+                ""
+            } else {
+                ", and give the new one a node that it fits on"
+            };
+            context.scaled(key, replicas, &format!("run {replicas} replicas of {}{room}", key.name))
         }
         _ if never => Remedy {
             text: format!("let {name} allow one disruption; for the time of the drain:"),
@@ -307,7 +289,7 @@ pub fn overlapping(context: &Context<'_>) -> Vec<Finding> {
             .map(|candidate| trace.cast.candidates[*candidate].pod.metadata.name.clone())
             .collect();
         let first = &trace.cast.candidates[candidates[0]];
-        let (namespace, node) = (&first.pod.metadata.namespace, trace.cast.node_name(first.turn));
+        let (namespace, node) = (&first.pod.metadata.namespace, trace.cast.node_of(first));
         let mut item = finding(
             Code::PdbOverlap,
             severity,

@@ -5,7 +5,6 @@ use crate::kubernetes::leases::{self, Holder, HolderForm};
 use crate::kubernetes::workloads::{self, WorkloadKey};
 use crate::report::document::LeaderRow;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
-use crate::simulation::state::Old;
 
 use super::codes::Code;
 use super::{Context, finding, object};
@@ -47,11 +46,7 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
             continue;
         };
         let entry = &trace.cast.candidates[index];
-        let leaves = trace
-            .ends
-            .iter()
-            .any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
-        if !leaves || !trace.cast.removed(entry) {
+        if !context.leaves(index) || !trace.cast.removed(entry) {
             continue;
         }
         let successors: Vec<String> = entry
@@ -125,7 +120,7 @@ pub fn moving(context: &Context<'_>) -> Vec<Finding> {
         .map(|leader| {
             let row = leader.row;
             let [shortest, longest] = row.gap_seconds;
-            let node = context.trace.cast.node_name(context.trace.cast.candidates[leader.candidate].turn);
+            let node = context.trace.cast.node_of(&context.trace.cast.candidates[leader.candidate]);
             let mut item = finding(
                 Code::LeaderMoves,
                 Severity::Info,

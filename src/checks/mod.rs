@@ -6,10 +6,13 @@ pub mod assessed;
 pub mod budgets;
 pub mod codes;
 pub mod leaders;
+pub mod leases;
 pub mod nodes;
 pub mod one_by_one;
+pub mod pdb;
 pub mod placement;
 pub mod pods;
+pub mod preemption;
 pub mod preflight;
 pub mod serving;
 pub mod standing;
@@ -19,8 +22,11 @@ pub mod workloads;
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::components::ComponentId;
 use crate::gpustack::install::Install;
+use crate::gpustack::values;
+use crate::kubernetes::workloads::WorkloadKey;
 use crate::report::finding::{Certainty, Finding, ObjectRef, Remedy, Severity};
 use crate::report::shell::Kubectl;
+use crate::simulation::state::{Old, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use codes::Code;
@@ -75,6 +81,39 @@ impl Context<'_> {
         }
         self.install?.component_of(namespace, name)
     }
+
+    /// Whether the candidate ends on some path.
+    fn leaves(&self, candidate: usize) -> bool {
+        let ends = |end: &State<'_>| matches!(end.old[candidate], Old::Gone(_) | Old::Terminating(_));
+        self.trace.ends.iter().any(ends)
+    }
+
+    /// The workload with this many replicas: in the values, where the chart has a key for them, and by hand. The text
+    /// says what that does, without a colon.
+    fn scaled(&self, key: &WorkloadKey, replicas: i64, text: &str) -> Remedy {
+        let values_key = self
+            .component(&key.kind, &key.namespace, &key.name)
+            .and_then(|id| values::replicas(self.install?.mode, id, u32::try_from(replicas).ok()?));
+        Remedy {
+            text: format!("{text}{}:", for_good(values_key.as_deref())),
+            command: Some(self.kubectl.line([
+                "scale",
+                &format!("{}/{}", key.kind.to_lowercase(), key.name),
+                "-n",
+                &key.namespace,
+                &format!("--replicas={replicas}"),
+            ])),
+            values_key,
+        }
+    }
+}
+
+/// Whether `kubectl scale` is the way to more replicas.
+fn scalable(key: &WorkloadKey) -> bool {
+    matches!(
+        key.kind.as_str(),
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
+    )
 }
 
 /// A finding that is filled in step by step.
@@ -121,7 +160,7 @@ pub fn listed(names: &[String]) -> String {
 }
 
 /// What a remedy adds where the values file is its place, and the command only the quick way.
-fn for_good(values_key: Option<&str>) -> &'static str {
+pub fn for_good(values_key: Option<&str>) -> &'static str {
     if values_key.is_some() {
         ", in your values and for good; or now"
     } else {

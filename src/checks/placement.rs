@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::{DaemonSet, Node, Pod};
 use crate::cluster::snapshot::Snapshot;
-use crate::gpustack::components::{INSTANCE, NAME, PART_OF, label};
+use crate::gpustack::components::{INSTANCE, Loss, NAME, PART_OF, label};
 use crate::gpustack::install::Install;
 use crate::kubernetes::called::{self, Answering, CalledKind};
+use crate::kubernetes::surge::{self, Surge};
 use crate::report::finding::Verdict;
 use crate::report::placement::{ComponentPlacement, DaemonSetCount, LossOfNode, LossOfZone, NodeState, Placement, Replica};
 use crate::simulation::cast::Gap;
@@ -70,7 +71,9 @@ fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
         desired: workload.desired,
         ready: count(workload.pods.iter().filter(|pod| facts.ready(pod)).count()),
         leaders,
+        leader_nodes: leader_nodes(workload),
         replicas,
+        serves: served(facts, workload, &|_| true),
         unserved: unserved(facts, workload, &|_| false),
         loss_of_node: nodes
             .into_iter()
@@ -111,17 +114,29 @@ fn leads<'a>(workload: &'a Workload<'_>) -> BTreeMap<&'a str, Vec<String>> {
     leads
 }
 
+/// The nodes that leaders are on, once each.
+fn leader_nodes(workload: &Workload<'_>) -> Vec<String> {
+    let nodes: BTreeSet<&str> = workload.elections.iter().filter_map(|led| led.holder.as_ref()?.node()).collect();
+    nodes.into_iter().map(str::to_owned).collect()
+}
+
 fn left(facts: &Facts<'_>, workload: &Workload<'_>, lost: &dyn Fn(&Pod) -> bool) -> i64 {
     count(workload.pods.iter().filter(|pod| facts.ready(pod) && !lost(pod)).count())
 }
 
 /// What the workload answers for, and nobody would without the pods that are lost.
 fn unserved(facts: &Facts<'_>, workload: &Workload<'_>, lost: &dyn Fn(&Pod) -> bool) -> Vec<String> {
-    let alone = workload
-        .answers
-        .iter()
-        .filter(|called| facts.answering(**called).is_some_and(|pods| pods.iter().all(|pod| lost(pod))));
-    let mut names: Vec<String> = alone.map(|called| called_name(&facts.called[*called].0)).collect();
+    served(facts, workload, &|called| {
+        let pods = facts.answering(called);
+        pods.is_some_and(|pods| pods.iter().all(|pod| lost(pod)))
+    })
+}
+
+/// What the workload answers for, of what is meant.
+fn served(facts: &Facts<'_>, workload: &Workload<'_>, meant: &dyn Fn(usize) -> bool) -> Vec<String> {
+    let indexes = workload.answers.iter().filter(|called| meant(**called));
+    let mut names: Vec<String> = indexes.map(|called| called_name(&facts.called[*called].0)).collect();
+    names.sort();
     names.dedup();
     names
 }
@@ -149,6 +164,22 @@ fn gaps(facts: &Facts<'_>, all: bool) -> BTreeSet<Gap> {
             CalledKind::ApiService => Gap::unread("which aggregated APIs the loss of a node would unserve", &missing),
             CalledKind::Conversion => Gap::unread("which conversion webhooks the loss of a node would unserve", &missing),
         });
+    }
+    for workload in facts.workloads.iter().filter(|workload| workload.id.is_some()) {
+        if let Err(missing) = snapshot.budgets.in_namespace(&workload.key.namespace) {
+            let served = workload.id.is_some_and(|id| id.info().loss == Loss::Served);
+            let gap = Gap::unread("which budgets cover the components", &missing);
+            let decides = served && workload.desired.is_some_and(|wanted| wanted > 1);
+            gaps.insert(if decides { gap.decisive() } else { gap });
+        }
+    }
+    for deployment in facts.workloads.iter().filter_map(|workload| workload.deployment) {
+        if let Surge::Unknown(why) = surge::surge(snapshot, deployment) {
+            let what = format!("whether a rollout of {} finds its host ports free", deployment.metadata.name);
+            let missing = snapshot.nodes.all().err().or_else(|| snapshot.pods.all().err());
+            let gap = missing.map_or_else(|| Gap::undecided(&what, why), |missing| Gap::unread(&what, &missing));
+            gaps.insert(gap.decisive());
+        }
     }
     let ours = |namespace: &str| facts.workloads.iter().any(|workload| workload.key.namespace == namespace);
     for (called, answering) in &facts.called {

@@ -23,6 +23,14 @@ fn pod_name(candidate: &Candidate<'_>) -> String {
     format!("{}/{}", candidate.pod.metadata.namespace, candidate.pod.metadata.name)
 }
 
+/// The command that prints the pod.
+fn get(context: &Context<'_>, candidate: &Candidate<'_>, output: &str) -> String {
+    let meta = &candidate.pod.metadata;
+    context
+        .kubectl
+        .line(["get", "pod", &meta.name, "-n", &meta.namespace, "-o", output])
+}
+
 /// `finalizer-holds-pod`, `node-not-responding`, `stuck-terminating`.
 pub fn held(context: &Context<'_>) -> Vec<Finding> {
     let trace = context.trace;
@@ -32,7 +40,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         if !trace.cast.removed(candidate) || candidate.holds.is_empty() {
             continue;
         }
-        let node = trace.cast.node_name(candidate.turn);
+        let node = trace.cast.node_of(candidate);
         let never = |end: &State<'_>| matches!(end.old[index], Old::Terminating(_)) && trace.stuck(end, index);
         let Some((severity, certainty)) = graded(trace.paths(never), Severity::Unsafe, Severity::AtRisk) else {
             found.extend(released_late(context, index, candidate));
@@ -134,15 +142,7 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         };
         item.remedy = Remedy {
             text: fix,
-            command: Some(context.kubectl.line([
-                "get",
-                "pod",
-                &candidate.pod.metadata.name,
-                "-n",
-                &candidate.pod.metadata.namespace,
-                "-o",
-                "jsonpath={.metadata.finalizers}",
-            ])),
+            command: Some(get(context, candidate, "jsonpath={.metadata.finalizers}")),
             values_key: None,
         };
         found.push(item);
@@ -206,7 +206,7 @@ fn released_late(context: &Context<'_>, index: usize, candidate: &Candidate<'_>)
             hook.configured.webhook.name
         ),
     );
-    item.node = Some(trace.cast.node_name(candidate.turn).to_owned());
+    item.node = Some(trace.cast.node_of(candidate).to_owned());
     item.evidence = vec![format!(
         "finalizers: {}; their removal is an update of the pod",
         candidate.pod.metadata.finalizers.join(", ")
@@ -261,20 +261,12 @@ pub fn unmanaged(context: &Context<'_>) -> Vec<Finding> {
             _ => continue,
         };
         let mut item = finding(code, severity, certainty, pod_ref(candidate), message);
-        item.node = Some(trace.cast.node_name(candidate.turn).to_owned());
+        item.node = Some(trace.cast.node_of(candidate).to_owned());
         item.evidence = vec![evidence];
         item.consequence = "it is gone for good".to_owned();
         item.remedy = Remedy {
             text: "keep its manifest, to create it again afterwards:".to_owned(),
-            command: Some(context.kubectl.line([
-                "get",
-                "pod",
-                &candidate.pod.metadata.name,
-                "-n",
-                &candidate.pod.metadata.namespace,
-                "-o",
-                "yaml",
-            ])),
+            command: Some(get(context, candidate, "yaml")),
             values_key: None,
         };
         found.push(item);
@@ -288,11 +280,7 @@ pub fn local_data(context: &Context<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<ObjectRef, Vec<&Candidate<'_>>> = BTreeMap::new();
     for (index, candidate) in trace.cast.candidates.iter().enumerate() {
         let volumes = candidate.pod.spec.volumes.iter().any(|volume| volume.empty_dir.is_some());
-        let leaves = trace
-            .ends
-            .iter()
-            .any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)));
-        if volumes && leaves && !candidate.pod.finished() {
+        if volumes && context.leaves(index) && !candidate.pod.finished() {
             let key = match candidate.workload {
                 Some(workload) => {
                     let key = &trace.cast.workloads[workload].key;
@@ -322,7 +310,7 @@ pub fn local_data(context: &Context<'_>) -> Vec<Finding> {
                 key,
                 format!("the emptyDir data of {} is lost", listed(&pods)),
             );
-            item.node = Some(trace.cast.node_name(candidates[0].turn).to_owned());
+            item.node = Some(trace.cast.node_of(candidates[0]).to_owned());
             item.evidence = vec![format!("volumes: {}", volumes.join(", "))];
             item.consequence = "what stands there ends with the pod".to_owned();
             item.remedy = Remedy {
@@ -380,10 +368,7 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
     for (index, candidate) in trace.cast.candidates.iter().enumerate() {
         if let (Owner::Job(_), Some(set)) = (&candidate.owner, candidate.set)
             && !candidate.pod.metadata.terminating()
-            && trace
-                .ends
-                .iter()
-                .any(|end| matches!(end.old[index], Old::Gone(_) | Old::Terminating(_)))
+            && context.leaves(index)
         {
             groups.entry(set).or_default().push(index);
         }
@@ -392,7 +377,7 @@ pub fn jobs(context: &Context<'_>) -> Vec<Finding> {
     for (set, pods) in groups {
         let entry = &trace.cast.sets[set];
         let Owner::Job(job) = &entry.owner else { continue };
-        let node = trace.cast.node_name(trace.cast.candidates[pods[0]].turn);
+        let node = trace.cast.node_of(&trace.cast.candidates[pods[0]]);
         let names: Vec<String> = pods
             .iter()
             .map(|index| trace.cast.candidates[*index].pod.metadata.name.clone())

@@ -59,24 +59,13 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         Found::One(install) => Some(install),
         _ => None,
     };
-    let props = Props::new(snapshot, &request.nodes);
-    let mut classes = BTreeSet::new();
-    let traces = loop {
-        let traces: Vec<Trace<'_>> = Assume::ways(&classes)
-            .into_iter()
-            .map(|assume| trace::play(snapshot, &props, &request.nodes, &request.flags, assume))
-            .collect();
-        let found: BTreeSet<_> = traces
-            .iter()
-            .flat_map(|trace| &trace.gaps)
-            .filter_map(|gap| gap.class)
-            .chain(classes.iter().copied())
-            .collect();
-        if found == classes {
-            break traces;
-        }
-        classes = found;
-    };
+    let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new());
+    let preempting;
+    let mut traces = played(snapshot, &plain, request);
+    if traces.iter().any(|trace| !trace.victims.is_empty()) {
+        preempting = with_victims(snapshot, &traces, request);
+        traces = played(snapshot, &preempting, request);
+    }
     let mut parts: Vec<Part<'_>> = traces.iter().map(|trace| Part::new(snapshot, trace, install, request)).collect();
     let gaps = gaps(&traces, found);
     let mut findings = common(parts.iter().map(|part| part.findings.as_slice()).collect());
@@ -125,6 +114,41 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         not_assessed,
     };
     (document, after)
+}
+
+/// The drain played in every way that is needed to take what is not known.
+fn played<'a>(snapshot: &'a Snapshot, props: &'a Props, request: &Request) -> Vec<Trace<'a>> {
+    let mut classes = BTreeSet::new();
+    loop {
+        let traces: Vec<Trace<'_>> = Assume::ways(&classes)
+            .into_iter()
+            .map(|assume| trace::play(snapshot, props, &request.nodes, &request.flags, assume))
+            .collect();
+        let found: BTreeSet<_> = traces
+            .iter()
+            .flat_map(|trace| &trace.gaps)
+            .filter_map(|gap| gap.class)
+            .chain(classes.iter().copied())
+            .collect();
+        if found == classes {
+            return traces;
+        }
+        classes = found;
+    }
+}
+
+/// What takes part with all pods that may be preempted: those that make room, and those that make room for these.
+fn with_victims(snapshot: &Snapshot, traces: &[Trace<'_>], request: &Request) -> Props {
+    let more = |traces: &[Trace<'_>]| -> BTreeSet<_> { traces.iter().flat_map(|trace| trace.victims.clone()).collect() };
+    let mut victims = more(traces);
+    loop {
+        let props = Props::new(snapshot, &request.nodes, &victims);
+        let next = more(&played(snapshot, &props, request));
+        if next.is_empty() || victims.len() + next.len() > trace::MAX_VICTIMS {
+            return props;
+        }
+        victims.extend(next);
+    }
 }
 
 /// What one way to take the unknown gives.
@@ -335,6 +359,7 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
         .candidates
         .iter()
         .enumerate()
+        .filter(|(_, candidate)| !candidate.victim)
         .map(|(index, candidate)| {
             let pod = candidate.pod;
             let action = trace.ends.iter().map(|end| action(trace, end, index)).max().unwrap_or(Action::Keep);
@@ -342,7 +367,7 @@ fn rows(trace: &Trace<'_>) -> Vec<EvictionRow> {
             EvictionRow {
                 pod: pod.metadata.name.clone(),
                 namespace: pod.metadata.namespace.clone(),
-                node: trace.cast.node_name(candidate.turn).to_owned(),
+                node: trace.cast.node_of(candidate).to_owned(),
                 owner: pod.metadata.controller().map(|owner| OwnerInfo {
                     kind: owner.kind.clone(),
                     name: owner.name.clone(),
@@ -409,7 +434,7 @@ fn outcome(new: &New) -> ReplacementOutcome {
     match new.progress {
         Progress::NotCreated => ReplacementOutcome::NotCreated,
         Progress::Gated => ReplacementOutcome::Gated,
-        Progress::Pending => ReplacementOutcome::Pending,
+        Progress::Pending | Progress::Nominated { .. } => ReplacementOutcome::Pending,
         Progress::Placed { crashes: true, .. } => ReplacementOutcome::CrashLoops,
         Progress::Placed { .. } => ReplacementOutcome::Lands,
     }
@@ -458,7 +483,7 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
                 .position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
             let new = &end.new[position];
             Some(match new.progress {
-                Progress::Pending => workloads::reasons(trace, end, position),
+                Progress::Pending | Progress::Nominated { .. } => workloads::reasons(trace, end, position),
                 Progress::NotCreated => workloads::not_created_reasons(trace, trace.cast.sets[new.set].workload)
                     .into_iter()
                     .map(|reason| NodeReason {
@@ -538,7 +563,7 @@ fn after(context: &Context<'_>, unserved: &[UnservedRow]) -> After {
         == Paths::All;
     for end in &trace.ends {
         for new in &end.new {
-            if new.progress == Progress::Pending && new.replaces.is_some() {
+            if new.progress.waits() && new.replaces.is_some() {
                 pending.insert(trace.cast.workloads[trace.cast.sets[new.set].workload].key.to_string());
             }
         }

@@ -12,7 +12,7 @@ use crate::simulation::state::{Old, Progress, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
-use super::{Context, count, finding, for_good, graded, listed, object};
+use super::{Context, count, finding, graded, listed, object, scalable};
 
 /// How something stops being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ fn until(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Until {
         .any(|(index, new)| match new.progress {
             Progress::Pending => trace.placeable_after_uncordon(end, index),
             Progress::Gated => true,
-            Progress::NotCreated | Progress::Placed { .. } => false,
+            Progress::NotCreated | Progress::Nominated { .. } | Progress::Placed { .. } => false,
         });
     if back { Until::Uncordon } else { Until::Never }
 }
@@ -116,7 +116,7 @@ fn refusing(trace: &Trace<'_>, end: &State<'_>, served: usize) -> Vec<usize> {
         let set = &trace.cast.sets[new.set];
         let hooks = match new.progress {
             Progress::NotCreated => &set.create_hooks,
-            Progress::Pending => &set.bind_hooks,
+            Progress::Pending | Progress::Nominated { .. } => &set.bind_hooks,
             Progress::Placed { .. } if !new.reported => &set.status_hooks,
             Progress::Gated | Progress::Placed { .. } => continue,
         };
@@ -192,9 +192,10 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
         .map(|candidate| {
             let candidate = &trace.cast.candidates[*candidate];
             format!(
-                "endpoint {} on {}, which is drained",
+                "endpoint {} on {}, {}",
                 candidate.pod.metadata.name,
-                trace.cast.node_name(candidate.turn)
+                trace.cast.node_of(candidate),
+                if candidate.victim { "where it may be preempted" } else { "which is drained" }
             )
         })
         .collect();
@@ -232,12 +233,7 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
         .iter()
         .find_map(|candidate| trace.cast.candidates[*candidate].workload)
         .map(|index| &trace.cast.workloads[index])
-        .filter(|workload| {
-            matches!(
-                workload.key.kind.as_str(),
-                "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
-            )
-        });
+        .filter(|workload| scalable(&workload.key));
     let Some(workload) = workload else {
         return Remedy {
             text: "see who should answer".to_owned(),
@@ -252,26 +248,9 @@ fn more_replicas(context: &Context<'_>, served: usize) -> Remedy {
             values_key: None,
         };
     };
-    let key = &workload.key;
-    let replicas = workload.wanted.unwrap_or(1) + 1;
-    let values_key = context
-        .component(&key.kind, &key.namespace, &key.name)
-        .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas.max(2)).ok()?));
-    Remedy {
-        text: format!(
-            "run a replica of {} on another node before the drain{}:",
-            key.name,
-            for_good(values_key.as_deref())
-        ),
-        command: Some(context.kubectl.line([
-            "scale",
-            &format!("{}/{}", key.kind.to_lowercase(), key.name),
-            "-n",
-            &key.namespace,
-            &format!("--replicas={replicas}"),
-        ])),
-        values_key,
-    }
+    let replicas = (workload.wanted.unwrap_or(1) + 1).max(2);
+    let text = format!("run a replica of {} on another node before the drain", workload.key.name);
+    context.scaled(&workload.key, replicas, &text)
 }
 
 /// Admission webhooks.
@@ -334,7 +313,7 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
         item.node = entry
             .candidates
             .first()
-            .map(|candidate| trace.cast.node_name(trace.cast.candidates[*candidate].turn).to_owned());
+            .map(|candidate| trace.cast.node_of(&trace.cast.candidates[*candidate]).to_owned());
         item.evidence = nodes_of_backends(context, served);
         item.consequence = if closed.is_empty() {
             "failurePolicy is Ignore: requests wait for the timeout and pass unchecked and unchanged".to_owned()
@@ -394,7 +373,7 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
                 }
             ),
         );
-        item.node = Some(trace.cast.node_name(trace.cast.candidates[pods[0]].turn).to_owned());
+        item.node = Some(trace.cast.node_of(&trace.cast.candidates[pods[0]]).to_owned());
         item.evidence = vec![format!("evictions that it is asked about: {}", listed(&names))];
         item.consequence = "kubectl gives these pods up; they stay on the cordoned node".to_owned();
         item.remedy = match trace.cast.hooks[hook].served {
@@ -409,50 +388,47 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
-/// Aggregated APIs; one finding per Service.
+/// Aggregated APIs.
 pub fn api_services(context: &Context<'_>) -> Vec<Finding> {
-    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (api, served) in &context.trace.cast.apis {
-        groups.entry(*served).or_default().push(api.metadata.name.clone());
-    }
-    let mut found = Vec::new();
-    for (served, names) in groups {
-        if let Some(loss) = loss(context.trace, served) {
-            found.push(lost(
-                context,
-                served,
-                &loss,
-                Code::ApiServiceUnserved,
-                &names,
-                "the aggregated API",
-                "requests to it get 503, discovery reports errors, and namespaces cannot finish terminating",
-            ));
-        }
-    }
-    found
+    let apis = context.trace.cast.apis.iter();
+    lost_by_service(
+        context,
+        apis.map(|(api, served)| (*served, api.metadata.name.clone())),
+        Code::ApiServiceUnserved,
+        "the aggregated API",
+        "requests to it get 503, discovery reports errors, and namespaces cannot finish terminating",
+    )
 }
 
-/// Conversion webhooks; one finding per Service.
+/// Conversion webhooks.
 pub fn conversions(context: &Context<'_>) -> Vec<Finding> {
+    let definitions = context.trace.cast.conversions.iter();
+    lost_by_service(
+        context,
+        definitions.map(|(definition, served)| (*served, definition.metadata.name.clone())),
+        Code::ConversionWebhookUnserved,
+        "the conversion webhook of",
+        "objects stored in another version than the one asked for can be neither read nor written",
+    )
+}
+
+/// One finding for each Service, with the names of all that it answers for.
+fn lost_by_service(
+    context: &Context<'_>,
+    named: impl Iterator<Item = (usize, String)>,
+    code: Code,
+    what: &str,
+    consequence: &str,
+) -> Vec<Finding> {
     let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (definition, served) in &context.trace.cast.conversions {
-        groups.entry(*served).or_default().push(definition.metadata.name.clone());
+    for (served, name) in named {
+        groups.entry(served).or_default().push(name);
     }
-    let mut found = Vec::new();
-    for (served, names) in groups {
-        if let Some(loss) = loss(context.trace, served) {
-            found.push(lost(
-                context,
-                served,
-                &loss,
-                Code::ConversionWebhookUnserved,
-                &names,
-                "the conversion webhook of",
-                "objects stored in another version than the one asked for can be neither read nor written",
-            ));
-        }
-    }
-    found
+    let found = groups.iter().filter_map(|(served, names)| {
+        let loss = loss(context.trace, *served)?;
+        Some(lost(context, *served, &loss, code, names, what, consequence))
+    });
+    found.collect()
 }
 
 fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[String], what: &str, consequence: &str) -> Finding {
@@ -469,7 +445,7 @@ fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[
         context
             .trace
             .cast
-            .node_name(context.trace.cast.candidates[*candidate].turn)
+            .node_of(&context.trace.cast.candidates[*candidate])
             .to_owned()
     });
     item.evidence = nodes_of_backends(context, served);

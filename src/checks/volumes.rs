@@ -82,7 +82,7 @@ pub fn detaching(context: &Context<'_>) -> Vec<Finding> {
         if !trace.cast.removed(candidate) || pod.finished() {
             continue;
         }
-        let turn = trace.cast.nodes[candidate.turn];
+        let turn = candidate.node;
         let elsewhere = trace.paths(|end| {
             trace
                 .replacement(end, index)
@@ -90,7 +90,7 @@ pub fn detaching(context: &Context<'_>) -> Vec<Finding> {
         });
         let Some(certainty) = elsewhere.certainty() else { continue };
         let namespace = pod.metadata.namespace.as_str();
-        let node = trace.cast.node_name(candidate.turn);
+        let node = trace.cast.node_of(candidate);
         let sources = pod.spec.volumes.iter().filter_map(|volume| volume.persistent_volume_claim.as_ref());
         for source in sources {
             let Some(claim) = snapshot.claims.find(namespace, &source.claim_name) else {

@@ -4,27 +4,28 @@
 //! Of one workload's loss only the first of these carries the severity; the others are information.
 
 use crate::gpustack::components::{ComponentId, Loss};
+use crate::kubernetes::autoscaling;
 use crate::kubernetes::scheduling::{self, Decision, Incoming};
 use crate::kubernetes::workloads::Owner;
 use crate::report::document::NodeReason;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 use crate::simulation::cast::{Set, Workload};
-use crate::simulation::state::{New, Progress, State};
+use crate::simulation::state::{New, Old, Progress, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
 use super::leaders::{self, Leader};
-use super::{Context, count, finding, for_good, graded, listed, object};
+use super::{Context, count, finding, graded, listed, object, preemption, scalable};
 
 /// One code that applies to a workload, before it is known which carries the severity.
-struct Applies {
-    code: Code,
-    paths: Paths,
+pub(super) struct Applies {
+    pub(super) code: Code,
+    pub(super) paths: Paths,
     /// Severity of its own, whatever the workload loses.
-    own: Severity,
-    message: String,
-    evidence: Vec<String>,
-    remedy: Remedy,
+    pub(super) own: Severity,
+    pub(super) message: String,
+    pub(super) evidence: Vec<String>,
+    pub(super) remedy: Remedy,
 }
 
 /// Pods of a workload that run off the drained nodes at the end.
@@ -40,10 +41,7 @@ fn left(trace: &Trace<'_>, end: &State<'_>, workload: usize, ready_only: bool) -
             .filter(|index| {
                 let candidate = &trace.cast.candidates[*index];
                 candidate.workload == Some(workload)
-                    && matches!(
-                        end.old[*index],
-                        crate::simulation::state::Old::Here | crate::simulation::state::Old::Failed(_)
-                    )
+                    && matches!(end.old[*index], Old::Here | Old::Failed(_))
                     && (candidate.pod.ready() || !ready_only)
             })
             .count(),
@@ -140,7 +138,11 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
                 || matches!(set.owner, Owner::Custom(_)) && set.unknown
                 || set.owner.terminating()
         });
-        if skipped || !entry.counted {
+        let touched = (0..trace.cast.candidates.len()).any(|candidate| {
+            let there = &trace.cast.candidates[candidate];
+            there.workload == Some(index) && (!there.victim || trace.ends.iter().any(|end| end.old[candidate] != Old::Here))
+        });
+        if skipped || !entry.counted || !touched {
             continue;
         }
         let component = context.component(&entry.key.kind, &entry.key.namespace, &entry.key.name);
@@ -173,7 +175,16 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
             );
             item.node = first_node(trace, index);
             item.evidence = applies.evidence;
-            item.consequence = consequence(context, index, entry);
+            item.consequence = match applies.code {
+                Code::ReplacementPreempts => preemption::consequence(context, index),
+                _ => consequence(context, index, entry),
+            };
+            if let Code::ReplacementPending | Code::GpuCapacityShort = applies.code
+                && let Some(scaler) = autoscaling::autoscaler(context.snapshot)
+            {
+                item.evidence.push(format!("{scaler} scales the nodes"));
+                item.consequence += "; a new node may end that, which the verdict does not count on";
+            }
             item.remedy = applies.remedy;
             found.push(item);
         }
@@ -187,7 +198,7 @@ fn first_node(trace: &Trace<'_>, workload: usize) -> Option<String> {
         .candidates
         .iter()
         .find(|candidate| candidate.workload == Some(workload))
-        .map(|candidate| trace.cast.node_name(candidate.turn).to_owned())
+        .map(|candidate| trace.cast.node_of(candidate).to_owned())
 }
 
 fn consequence(context: &Context<'_>, index: usize, entry: &Workload<'_>) -> String {
@@ -221,7 +232,8 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
     if crash != Paths::None {
         list.push(collision(context, index, entry, crash));
     }
-    let pending = any_new(trace, index, |_, _, new| new.progress == Progress::Pending);
+    list.extend(preemption::applies(context, index, entry));
+    let pending = any_new(trace, index, |_, _, new| new.progress.waits());
     if pending != Paths::None {
         list.push(pending_replacement(context, index, entry, pending));
     }
@@ -328,10 +340,7 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
                 Paths::Some
             },
             own: Severity::Info,
-            message: format!(
-                "{key} has no ready replica for a while: all of its ready replicas are on the drained {}",
-                if trace.cast.nodes.len() == 1 { "node" } else { "nodes" }
-            ),
+            message: format!("{key} has no ready replica for a while: {}", why_none_left(trace, index)),
             evidence: vec![format!("{} ready, none of them elsewhere", entry.ready_before)],
             remedy: one_more(context, entry),
         });
@@ -356,6 +365,17 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
     list
 }
 
+fn why_none_left(trace: &Trace<'_>, workload: usize) -> &'static str {
+    let mut members = trace.cast.candidates.iter().filter(|candidate| candidate.workload == Some(workload));
+    if members.any(|candidate| candidate.victim) {
+        "replacements of a higher priority take the place of its ready replicas"
+    } else if trace.cast.nodes.len() == 1 {
+        "all of its ready replicas are on the drained node"
+    } else {
+        "all of its ready replicas are on the drained nodes"
+    }
+}
+
 fn tolerations_key(context: &Context<'_>, entry: &Workload<'_>) -> Option<String> {
     let id = context.component(&entry.key.kind, &entry.key.namespace, &entry.key.name)?;
     context
@@ -367,34 +387,18 @@ fn tolerations_key(context: &Context<'_>, entry: &Workload<'_>) -> Option<String
 /// One replica more, on another node.
 fn one_more(context: &Context<'_>, entry: &Workload<'_>) -> Remedy {
     let key = &entry.key;
-    if !matches!(
-        key.kind.as_str(),
-        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController"
-    ) {
+    if !scalable(key) {
         return Remedy {
             text: "accept the pause, or drain when it is not needed".to_owned(),
             ..Remedy::default()
         };
     }
     let replicas = entry.wanted.unwrap_or(1) + 1;
-    let values_key = context
-        .component(&key.kind, &key.namespace, &key.name)
-        .and_then(|id| crate::gpustack::values::replicas(context.install?.mode, id, u32::try_from(replicas).ok()?));
-    Remedy {
-        text: format!(
-            "run {replicas} replicas of {} on different nodes{}:",
-            key.name,
-            for_good(values_key.as_deref())
-        ),
-        command: Some(context.kubectl.line([
-            "scale",
-            &format!("{}/{}", key.kind.to_lowercase(), key.name),
-            "-n",
-            &key.namespace,
-            &format!("--replicas={replicas}"),
-        ])),
-        values_key,
-    }
+    context.scaled(
+        key,
+        replicas,
+        &format!("run {replicas} replicas of {} on different nodes", key.name),
+    )
 }
 
 fn collision(context: &Context<'_>, index: usize, entry: &Workload<'_>, paths: Paths) -> Applies {
@@ -477,6 +481,13 @@ pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReas
             nodes,
         }];
     }
+    if let Progress::Nominated { node } = end.new[index].progress {
+        return vec![NodeReason {
+            reason: "pods of a lower priority that make room for it do not end".to_owned(),
+            count: 1,
+            nodes: vec![end.placement.nodes()[node].name().to_owned()],
+        }];
+    }
     for (decision, node) in scheduling::decide(&end.placement, &incoming).into_iter().zip(end.placement.nodes()) {
         let reason = match decision {
             Decision::Fits => continue,
@@ -537,7 +548,7 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
         let position = end
             .new
             .iter()
-            .position(|new| new.replaces.is_some() && new.progress == Progress::Pending && trace.cast.sets[new.set].workload == index)?;
+            .position(|new| new.replaces.is_some() && new.progress.waits() && trace.cast.sets[new.set].workload == index)?;
         Some((end, position))
     });
     let reasons = found.map(|(end, position)| reasons(trace, end, position)).unwrap_or_default();

@@ -155,13 +155,7 @@ pub(super) fn accepted(text: &str) -> Result<Accepted, String> {
         Some((code, name)) => (code, Some(name.to_owned())),
         None => (text, None),
     };
-    let code: Code = code.parse().map_err(|()| {
-        let known = Code::ALL.iter().map(|code| code.as_str());
-        match crate::cluster::connect::closest(code, known) {
-            Some(meant) => format!("there is no finding code `{code}`; did you mean {meant}?"),
-            None => format!("there is no finding code `{code}`"),
-        }
-    })?;
+    let code = super::explain::code(code)?;
     if code == Code::NotAssessed {
         return Err("what is not known cannot be accepted: read it, or judge it by hand".to_owned());
     }

@@ -3,6 +3,10 @@
 use clap::{Command, CommandFactory};
 
 use super::Cli;
+use crate::report::text::wrap;
+
+/// How wide the help may be.
+const COLUMNS: usize = 80;
 
 /// Headings, and the commands under each; one that this version does not have is left out.
 pub const GROUPS: [(&str, &[&str]); 2] = [
@@ -50,7 +54,9 @@ fn push_groups(text: &mut String, command: &Command, groups: &[(&str, &[&str])])
         for name in *names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             if let Some(about) = about {
-                text.push_str(&format!("  {name:width$}  {about}\n"));
+                let lines = wrap(&about.to_string(), COLUMNS - width - 4);
+                let indent = format!("\n{:1$}", "", width + 4);
+                text.push_str(&format!("  {name:width$}  {}\n", lines.join(&indent)));
             }
         }
     }

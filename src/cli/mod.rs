@@ -3,6 +3,7 @@
 pub mod completion;
 pub mod connection;
 pub mod drain;
+pub mod explain;
 pub mod help;
 pub mod version;
 pub mod views;
@@ -52,6 +53,12 @@ pub enum Command {
     DrainPreflight(drain::DrainPreflightArgs),
     /// Show which replica of which component is where, who leads, and what the loss of a node would take
     Placement(views::PlacementArgs),
+    /// Show which disruption budgets hold: what they guard, what they allow now, and whether they can ever allow one
+    Pdb(views::PdbArgs),
+    /// Show who holds each lease, how fresh it is, and who could take over
+    Leases(views::LeasesArgs),
+    /// Say what a finding means, when it is raised, and how to fix it
+    Explain(explain::ExplainArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's
@@ -107,6 +114,12 @@ pub enum Format {
     Json,
     /// For programs and people.
     Yaml,
+    /// Names alone, as kind/name, for xargs.
+    Name,
+    /// For a ticket.
+    Markdown,
+    /// One file for a browser or a printer, with every pod, node and fact.
+    Html,
 }
 
 /// When to colour.

@@ -44,3 +44,27 @@ pub struct PlacementArgs {
     #[command(flatten)]
     pub view: ViewFlags,
 }
+
+/// Arguments of `pdb`.
+#[derive(Args, Clone, Debug)]
+pub struct PdbArgs {
+    /// Every budget and workload of the cluster, not only those of GPUStack
+    #[arg(short = 'A', long, visible_alias = "all-namespaces")]
+    pub all: bool,
+
+    /// Flags of every view.
+    #[command(flatten)]
+    pub view: ViewFlags,
+}
+
+/// Arguments of `leases`.
+#[derive(Args, Clone, Debug)]
+pub struct LeasesArgs {
+    /// The leases of all namespaces, not only GPUStack's
+    #[arg(short = 'A', long, visible_alias = "all-namespaces")]
+    pub all: bool,
+
+    /// Flags of every view.
+    #[command(flatten)]
+    pub view: ViewFlags,
+}

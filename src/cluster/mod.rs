@@ -5,4 +5,5 @@ pub mod files;
 pub mod kinds;
 pub mod live;
 pub mod objects;
+pub mod progress;
 pub mod snapshot;

@@ -320,6 +320,8 @@ slim! {
     struct Container {
         /// Name.
         name: String,
+        /// Image.
+        image: String,
         /// Command line, replacing the image's entrypoint.
         command: Vec<String>,
         /// Arguments.
@@ -569,6 +571,8 @@ slim! {
         /// Address of the pod.
         #[serde(rename = "podIP")]
         pod_ip: String,
+        /// When the kubelet took it up.
+        start_time: Time,
     }
 
     /// State of a container.

@@ -1,5 +1,7 @@
 //! `drain-preflight`: what `kubectl drain` of these nodes would do.
 
+use std::time::Instant;
+
 use crate::checks::preflight::{self, Request};
 use crate::cli::FailOn;
 use crate::cli::connection::ConnectionFlags;
@@ -7,6 +9,7 @@ use crate::cli::drain::DrainPreflightArgs;
 use crate::cluster::connect::closest;
 use crate::cluster::files;
 use crate::cluster::kinds::Kind;
+use crate::cluster::progress::Progress;
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::{self, Found};
 use crate::kubernetes::selectors;
@@ -45,7 +48,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         };
         reading::drain::read(connection, &question, |snapshot| named(args, snapshot)).await?
     } else {
-        let snapshot = files::read(&args.source.filename, args.source.complete)?;
+        let snapshot = reading::from_files(&args.source)?;
         let nodes = named(args, &snapshot)?;
         (snapshot, nodes)
     };
@@ -64,7 +67,9 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         release: args.source.release.clone(),
         namespace: connection.namespace.clone(),
     };
+    let working = Progress::new("playing the drain", Instant::now());
     let document = preflight::assess(&snapshot, &found, &request);
+    drop(working);
     super::print(&document, &args.output)?;
     Ok(match (document.verdict, args.fail_on) {
         (Verdict::Safe, _) | (Verdict::AtRisk, FailOn::Unsafe) => 0,

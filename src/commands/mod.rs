@@ -3,8 +3,11 @@
 pub mod complete;
 pub mod completion;
 pub mod drain_preflight;
+pub mod explain;
 pub mod failure;
 pub mod installs;
+pub mod leases;
+pub mod pdb;
 pub mod placement;
 pub mod reading;
 pub mod version;
@@ -13,10 +16,11 @@ pub mod view;
 use std::io::{self, Write};
 
 use crate::cli::{Cli, Color, Command, Format, OutputFlags};
+use crate::cluster::progress::Progress;
 use crate::report::page::Report;
 use crate::report::shell::Kubectl;
 use crate::report::style::Style;
-use crate::report::{json, terminal, yaml};
+use crate::report::{html, json, markdown, names, terminal, yaml};
 
 use failure::Failure;
 
@@ -25,9 +29,13 @@ use failure::Failure;
 /// # Errors
 /// The command cannot answer, and has printed nothing on standard output.
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
+    Progress::allow();
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Pdb(args) => pdb::run(args, &cli.connection).await,
+        Command::Leases(args) => leases::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,
+        Command::Explain(args) => explain::run(args),
         Command::Completion(args) => completion::run(args.what),
         Command::Version(args) => version::run(args, &cli.connection).await,
     };
@@ -67,6 +75,9 @@ fn written(document: &impl Report, flags: &OutputFlags) -> Result<Vec<u8>, Failu
     match flags.output {
         Format::Json => json::write(document, &mut out),
         Format::Yaml => yaml::write(document, &mut out),
+        Format::Name => names::write(&document.names(), &mut out),
+        Format::Markdown => markdown::write(&document.page(false), style.ascii, &mut out),
+        Format::Html => html::write(&document.page(true), &style, &mut out),
         Format::Table => terminal::write(&document.page(false), &style, &mut out),
         Format::Wide => terminal::write(&document.page(true), &style, &mut out),
     }

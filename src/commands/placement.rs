@@ -48,6 +48,7 @@ impl View for PlacementArgs {
                     Kind::Service,
                 ]
             },
+            ports: true,
             all: self.all,
         }
     }

@@ -84,7 +84,14 @@ pub async fn run(args: &VersionArgs, connection: &ConnectionFlags) -> Result<u8,
         None => out.write_all(version.text().as_bytes()),
     };
     super::printed(written)?;
-    failure.map_or(Ok(0), Err)
+    match failure {
+        None => Ok(0),
+        Some(mut failure) => {
+            let hint = "--client asks no cluster";
+            failure.hint = Some(failure.hint.map_or(hint.to_owned(), |first| format!("{first}; {hint}")));
+            Err(failure)
+        }
+    }
 }
 
 async fn server(flags: &ConnectionFlags) -> Result<Server, Failure> {

@@ -9,6 +9,7 @@ use crate::cli::views::ViewFlags;
 use crate::cli::{FailOn, Format};
 use crate::cluster::files;
 use crate::cluster::kinds::Kind;
+use crate::cluster::progress::Progress;
 use crate::cluster::snapshot::{NotRead, Reason, Snapshot};
 use crate::gpustack::install::{self, Found, Install};
 use crate::report::finding::Verdict;
@@ -76,7 +77,7 @@ async fn once<V: View>(
     let snapshot = if flags.source.filename.is_empty() {
         reading::views::read(connection, release, &view.wanted()).await?
     } else {
-        files::read(&flags.source.filename, flags.source.complete)?
+        reading::from_files(&flags.source)?
     };
     let namespace = reading::views::namespace_of(&snapshot, connection);
     let install = match install::find(&snapshot, release, namespace.as_deref()) {
@@ -109,6 +110,7 @@ fn cannot_look(missing: &NotRead) -> Failure {
 
 /// Shows the view whenever it differs, until Ctrl-C.
 async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags, request: &Request) -> Result<u8, Failure> {
+    Progress::forbid();
     let screen = io::stdout().is_terminal() && matches!(flags.output.output, Format::Table | Format::Wide);
     let mut shown: Option<Vec<u8>> = None;
     loop {

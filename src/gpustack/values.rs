@@ -54,6 +54,22 @@ pub fn strategy(mode: Mode, id: ComponentId, kind: &str) -> Option<String> {
     id.info().strategy_key.map(|key| format!("{key}: {kind}"))
 }
 
+/// Sets the tolerations that the chart has: those of control-plane nodes, and no others.
+pub fn tolerations(mode: Mode, id: ComponentId) -> Option<String> {
+    settable(mode)?;
+    let keys = [
+        "node-role.kubernetes.io/master",
+        "node-role.kubernetes.io/controlplane",
+        "node-role.kubernetes.io/control-plane",
+        "CriticalAddonsOnly",
+    ];
+    let list: Vec<String> = keys
+        .iter()
+        .map(|key| format!("{{key: {key}, operator: Exists, effect: NoSchedule}}"))
+        .collect();
+    Some(format!("{}: [{}]", id.info().tolerations_key, list.join(", ")))
+}
+
 /// Moves the port that the liveness probe binds on the node.
 pub fn health_port(mode: Mode, id: ComponentId, port: u16) -> Option<String> {
     settable(mode)?;

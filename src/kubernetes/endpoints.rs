@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::kinds::Kind;
 use crate::cluster::objects::{Endpoint, Pod, PodSpec, PortRef, Service, ServicePort, StringMap};
-use crate::cluster::snapshot::{NotRead, Snapshot};
+use crate::cluster::snapshot::{NotRead, Reason, Scope, Snapshot};
 
 /// Where a call to a Service's port ends up.
 #[derive(Clone, Debug)]
@@ -98,9 +99,10 @@ fn protocol(text: &str) -> &str {
 
 /// Where the API server ends up when it calls a webhook or an aggregated API; `None` means port 443.
 ///
-/// The rules are those of an API server that calls the Service's cluster IP, as it does by default
-/// (`k8s.io/apiserver/pkg/util/proxy/proxy.go`, ResolveCluster): a headless Service and a port that the Service does
-/// not have never work. An `ExternalName` counts as broken too: nothing in the cluster tells who answers there.
+/// The API server calls the Service's cluster IP, or with `--enable-aggregator-routing` its endpoints
+/// (`k8s.io/apiserver/pkg/util/proxy/proxy.go`, ResolveCluster, ResolveEndpoint). Nothing in the cluster tells which, and
+/// only the second works for a headless Service, only the first for an `ExternalName`. A port that the Service does not
+/// have never works.
 pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Option<i64>) -> Route<'a> {
     let service = match snapshot.services.get(namespace, name) {
         Ok(Some(service)) => service,
@@ -108,23 +110,32 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
         Err(missing) => return Route::Unknown(missing),
     };
     if service.spec.kind == "ExternalName" {
-        return Route::Broken(format!(
-            "Service {namespace}/{name} is an ExternalName: no endpoint of it is in the cluster"
-        ));
-    }
-    if service.spec.cluster_ip == "None" {
-        return Route::Broken(format!("Service {namespace}/{name} is headless, which the API server cannot call"));
+        return untold(namespace, format!("{name} is an ExternalName, so who answers is not in the cluster"));
     }
     // A port of 0 is what an absent one decodes to (`k8s.io/apiserver/pkg/util/webhook/client.go`).
     let number = port.filter(|port| *port != 0).unwrap_or(443);
     let Some(port) = service.spec.ports.iter().find(|port| port.port == number) else {
         return Route::Broken(format!("Service {namespace}/{name} has no port {number}"));
     };
+    if service.spec.cluster_ip == "None" {
+        return untold(
+            namespace,
+            format!("{name} is headless, which an API server calls only with --enable-aggregator-routing"),
+        );
+    }
     if selects_pods(service) {
         Route::Pods(PodRoute { service, port })
     } else {
         slices(snapshot, service, port)
     }
+}
+
+fn untold(namespace: &str, why: String) -> Route<'static> {
+    Route::Unknown(NotRead {
+        kind: Kind::Service,
+        scope: Scope::Namespace(namespace.to_owned()),
+        reason: Reason::Failed(why),
+    })
 }
 
 /// The endpoints written for a Service without a selector (`pkg/proxy/endpointslicecache.go`: by the port's name).
@@ -332,8 +343,17 @@ status: {status}"
             "Service gpustack-system/kueue-webhook-service has no port 8443"
         );
         assert_eq!(why("gone", None), "Service gpustack-system/gone does not exist");
-        assert!(why("headless", None).contains("headless"));
-        assert!(why("elsewhere", None).contains("ExternalName"));
+    }
+
+    #[test]
+    fn what_the_servers_flags_decide_is_unknown() {
+        let snapshot = snapshot(SERVICES);
+        for (name, part) in [("headless", "headless"), ("elsewhere", "ExternalName")] {
+            let Route::Unknown(missing) = route(&snapshot, "gpustack-system", name, None) else {
+                panic!("{name}")
+            };
+            assert!(missing.to_string().contains(part), "{missing}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
 pub mod admission;
+pub mod autoscaling;
 pub mod allowance;
 pub mod called;
 pub mod creation;
@@ -10,6 +11,7 @@ pub mod endpoints;
 pub mod eviction;
 pub mod host_ports;
 pub mod leases;
+pub mod preemption;
 pub mod quantity;
 pub mod scheduling;
 pub mod selectors;

@@ -1,8 +1,15 @@
 //! What a person or a program reads: findings, verdicts, the documents, and one renderer per format.
 
+pub mod budgets;
 pub mod document;
+pub mod explanation;
 pub mod finding;
+pub mod html;
 pub mod json;
+pub mod leases;
+pub mod manual;
+pub mod markdown;
+pub mod names;
 pub mod page;
 pub mod placement;
 pub mod preflight;

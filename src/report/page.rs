@@ -3,6 +3,8 @@
 //! A document implements [`Report`]; its page holds plain, untrusted text, and every renderer makes it harmless in its
 //! own way. Nothing here knows a width, a colour or a markup.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::document::Header;
@@ -59,6 +61,8 @@ pub enum Block {
         /// The command line, quoted for a shell.
         command: String,
     },
+    /// Markdown that this tool ships, of the parts that [`super::manual`] knows.
+    Manual(&'static str),
 }
 
 /// The answer: a verdict, its reason, and what to do.
@@ -104,6 +108,19 @@ pub struct Item {
     pub facts: Vec<String>,
     /// What the code means; said once for each code.
     pub meaning: Option<&'static str>,
+    /// The command that explains the code; said once for each code.
+    pub explain: Option<String>,
+}
+
+impl Item {
+    /// Whether there is nothing but its title.
+    pub fn is_brief(&self) -> bool {
+        let said = [&self.message, &self.why, &self.remedy.text];
+        said.iter().all(|text| text.is_empty())
+            && self.remedy.values_key.is_none()
+            && self.remedy.command.is_none()
+            && self.facts.is_empty()
+    }
 }
 
 impl Prose {
@@ -164,6 +181,15 @@ impl Page {
         if !blocks.is_empty() {
             self.sections.push(Section { heading, blocks });
         }
+    }
+
+    /// The sections with their headings, where a section has one and does not go on with that of the section before.
+    pub fn headed(&self) -> impl Iterator<Item = (&Section, Option<&'static str>)> {
+        let before = std::iter::once("").chain(self.sections.iter().map(|section| section.heading));
+        self.sections.iter().zip(before).map(|(section, before)| {
+            let heading = Some(section.heading).filter(|heading| !heading.is_empty() && *heading != before);
+            (section, heading)
+        })
     }
 
     /// Adds the findings: those of one code and severity together, of many alike only the first in full. What `said`
@@ -229,6 +255,7 @@ fn items(findings: &[Finding], said: &str, wide: bool) -> Vec<Item> {
         }
     }
     let mut items = Vec::new();
+    let mut explained = BTreeSet::new();
     for group in groups {
         let Some(first) = group.first() else { continue };
         let shown = match group.len() {
@@ -237,8 +264,11 @@ fn items(findings: &[Finding], said: &str, wide: bool) -> Vec<Item> {
             _ => IN_FULL,
         };
         items.extend(group[..shown].iter().map(|finding| item(finding, said, wide)));
-        if let (true, Some(last)) = (wide, items.last_mut()) {
-            last.meaning = Some(first.code.meaning());
+        if let (true, Some(last)) = (wide || first.severity > Severity::Info, items.last_mut())
+            && explained.insert(first.code)
+        {
+            last.meaning = wide.then(|| first.code.meaning());
+            last.explain = Some(format!("kubectl gpustack-ha explain {}", first.code.as_str()));
         }
         if let rest @ [_, ..] = &group[shown..] {
             let more = if shown == 0 { "" } else { " more" };
@@ -291,6 +321,7 @@ fn bare(finding: &Finding, subject: String) -> Item {
         why: String::new(),
         facts: Vec::new(),
         meaning: None,
+        explain: None,
     }
 }
 

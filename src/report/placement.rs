@@ -47,9 +47,13 @@ pub struct ComponentPlacement {
     pub ready: i64,
     /// Pods that lead, once each.
     pub leaders: Vec<String>,
+    /// Nodes that leaders are on, once each; also where several replicas share one and nobody can tell which leads.
+    pub leader_nodes: Vec<String>,
     /// Replicas, by name.
     pub replicas: Vec<Replica>,
-    /// What the API server calls and nobody answers now.
+    /// What the API server calls and it answers: `webhook/NAME`, `apiservice/NAME`, `conversion/NAME`.
+    pub serves: Vec<String>,
+    /// Of that, what nobody answers now.
     pub unserved: Vec<String>,
     /// What the loss of each node with replicas would take.
     pub loss_of_node: Vec<LossOfNode>,
@@ -82,6 +86,17 @@ impl ReplicaState {
             Self::Pending => "pending",
             Self::CrashLoops => "crash-loops",
             Self::Terminating => "terminating",
+        }
+    }
+
+    /// What a replica in it does, for a sentence.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Ready => "is Ready",
+            Self::NotReady => "is not Ready",
+            Self::Pending => "is Pending",
+            Self::CrashLoops => "crash-loops",
+            Self::Terminating => "is terminating",
         }
     }
 
@@ -178,7 +193,6 @@ impl Report for Placement {
         let mut page = Page::new("Placement");
         let said = headline.text.clone();
         page.section("", [headline.into()]);
-        page.findings(&self.findings, &said, wide);
         if wide {
             page.section("Replicas", [replicas(self).into()]);
             page.section("Losses", [losses(self).into()]);
@@ -187,6 +201,7 @@ impl Report for Placement {
         }
         page.section("Nodes", [nodes(self, wide).into()]);
         page.section("DaemonSets", daemon_sets(self));
+        page.findings(&self.findings, &said, wide);
         page.not_assessed(&self.not_assessed);
         page
     }
@@ -235,23 +250,29 @@ fn ready(component: &ComponentPlacement) -> Cell {
 }
 
 fn components(doc: &Placement) -> Table {
-    let mut table = Table::new(&["COMPONENT", "READY", "NODES", "ZONES", "IF A NODE IS LOST"], 2);
+    let zoned = doc.components.iter().any(|component| !component.loss_of_zone.is_empty());
+    let headers: &[&'static str] = if zoned {
+        &["COMPONENT", "READY", "NODES", "ZONES", "IF A NODE IS LOST"]
+    } else {
+        &["COMPONENT", "READY", "NODES", "IF A NODE IS LOST"]
+    };
+    let mut table = Table::new(headers, 2);
     for component in &doc.components {
         let (words, tint) = if_lost(component);
-        let reasons = component
-            .replicas
-            .iter()
-            .filter_map(|replica| Some(format!("{} {}: {}", replica.pod, replica.state.as_str(), replica.reason.as_ref()?)));
-        table.push(
-            vec![
-                Cell::new(name(doc, component)),
-                ready(component),
-                Cell::new(places(component)),
-                Cell::new(zones(component)),
-                Cell::new(words).tinted(tint),
-            ],
-            reasons.collect(),
-        );
+        let reasons = component.replicas.iter().filter_map(|replica| {
+            Some(format!(
+                "{} {}: {}",
+                replica.pod,
+                replica.state.in_words(),
+                replica.reason.as_ref()?
+            ))
+        });
+        let mut cells = vec![Cell::new(name(doc, component)), ready(component), Cell::new(places(component))];
+        if zoned {
+            cells.push(Cell::new(zones(component)));
+        }
+        cells.push(Cell::new(words).tinted(tint));
+        table.push(cells, reasons.collect());
     }
     table
 }
@@ -266,7 +287,12 @@ fn places(component: &ComponentPlacement) -> String {
         if replica.state != ReplicaState::Ready {
             place = format!("{place}({})", replica.state.as_str());
         }
-        let leads = !replica.leads.is_empty();
+        // On a node where nobody can tell who leads, the node is marked.
+        let leads = !replica.leads.is_empty()
+            || replica.node.as_ref().is_some_and(|node| {
+                let told = |other: &Replica| other.node.as_ref() == Some(node) && !other.leads.is_empty();
+                component.leader_nodes.contains(node) && !component.replicas.iter().any(told)
+            });
         match places.last_mut() {
             Some((last, led, count)) if *last == place => {
                 *count += 1;
@@ -315,36 +341,31 @@ fn if_lost(component: &ComponentPlacement) -> (String, Option<Tint>) {
         .and_then(|replica| replica.reason.as_ref());
     if let Some(first) = taking.first() {
         let nodes: Vec<&str> = taking.iter().map(|loss| loss.node.as_str()).collect();
+        let nodes = nodes.join(" or ");
         let what = kinds(&first.unserved);
         let mut text = match (first.left, what.is_empty()) {
-            (0, true) => format!("gone with {}", nodes.join(" or ")),
-            (0, false) => format!("gone with {}: {what} unserved", nodes.join(" or ")),
-            (left, _) => format!("{what} unserved with {}, {left} left", nodes.join(" or ")),
+            (0, true) => format!("last one on {nodes}"),
+            (0, false) => format!("last one on {nodes}: {what} unserved"),
+            (left, _) => format!("{what} unserved with {nodes}, {left} left"),
         };
         if let Some(why) = standby {
             text.push_str(&format!("; standby cannot start: {why}"));
         }
-        let tint = if what.is_empty() { Tint::Risk } else { Tint::Bad };
-        return (text, Some(tint));
+        return (text, Some(if what.is_empty() { Tint::Risk } else { Tint::Bad }));
     }
-    match component.loss_of_node.iter().map(|loss| loss.left).min() {
-        Some(left) => (
-            format!(
-                "{} {left}",
-                if component.replicas.iter().any(|_| !served(component).is_empty()) {
-                    "served by"
-                } else {
-                    "runs on with"
-                }
-            ),
-            None,
-        ),
-        None => ("not known".to_owned(), Some(Tint::Unknown)),
+    let Some(left) = component.loss_of_node.iter().map(|loss| loss.left).min() else {
+        return ("not known".to_owned(), Some(Tint::Unknown));
+    };
+    let mut text = if component.serves.is_empty() {
+        format!("{left} left")
+    } else {
+        format!("served by {left}")
+    };
+    let alone = component.loss_of_zone.iter().find(|loss| loss.left == 0);
+    if let Some(loss) = alone {
+        text.push_str(&format!("; all in zone {}", loss.zone));
     }
-}
-
-fn served(component: &ComponentPlacement) -> &[String] {
-    &component.unserved
+    (text, alone.map(|_| Tint::Risk))
 }
 
 /// What kinds of callers are meant, such as `webhook and API`.

@@ -38,9 +38,13 @@ impl Report for DrainPreflight {
         page
     }
 
-    /// The pods that the drain removes or would remove.
+    /// The pods that go, in the order in which they go; without namespaces, as kubectl's `-o name`.
     fn names(&self) -> Vec<String> {
-        Vec::new()
+        in_order(self)
+            .into_iter()
+            .filter(|row| matches!(row.action, Action::Evict | Action::Delete))
+            .map(|row| format!("pod/{}", row.pod))
+            .collect()
     }
 }
 
@@ -78,10 +82,16 @@ fn nodes(doc: &DrainPreflight) -> Table {
     table
 }
 
-fn evictions(doc: &DrainPreflight, wide: bool) -> Vec<Block> {
+/// The pods, node by node and round by round.
+fn in_order(doc: &DrainPreflight) -> Vec<&EvictionRow> {
     let order = |row: &EvictionRow| doc.nodes.iter().position(|node| *node == row.node).unwrap_or(usize::MAX);
     let mut rows: Vec<&EvictionRow> = doc.evictions.iter().collect();
     rows.sort_by_cached_key(|row| (order(row), row.round.unwrap_or(u32::MAX), row.namespace.clone(), row.pod.clone()));
+    rows
+}
+
+fn evictions(doc: &DrainPreflight, wide: bool) -> Vec<Block> {
+    let rows = in_order(doc);
     let groups = if wide {
         rows.iter().map(|row| vec![*row]).collect()
     } else {
@@ -98,18 +108,16 @@ fn evictions(doc: &DrainPreflight, wide: bool) -> Vec<Block> {
     while let [group, others @ ..] = rest {
         let Some(row) = group.first() else { break };
         let reasons = replacement_reasons(&row.replacement, wide);
-        // One reason for several rows in a row is said once, below the last of them.
-        let said_later = others.first().and_then(|group| group.first()).is_some_and(|next| {
-            !reasons.is_empty()
-                && next.replacement.outcome == row.replacement.outcome
-                && replacement_reasons(&next.replacement, wide) == reasons
+        let same = others.first().and_then(|group| group.first()).is_some_and(|next| {
+            next.replacement.outcome == row.replacement.outcome && replacement_reasons(&next.replacement, wide) == reasons
         });
-        let below = if said_later {
-            Vec::new()
+        let below = Vec::from_iter((!reasons.is_empty()).then_some(reasons));
+        let cells = columns.cells(group, row, wide);
+        if same {
+            table.push_like_next(cells, below);
         } else {
-            Vec::from_iter((!reasons.is_empty()).then_some(reasons))
-        };
-        table.push(columns.cells(group, row, wide), below);
+            table.push(cells, below);
+        }
         rest = others;
     }
     let mut blocks = Vec::new();

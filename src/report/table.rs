@@ -17,8 +17,10 @@ const INDENT: usize = 3;
 /// A field of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    text: String,
-    tint: Option<Tint>,
+    /// Text; never empty.
+    pub text: String,
+    /// Colour.
+    pub tint: Option<Tint>,
 }
 
 impl Cell {
@@ -39,9 +41,13 @@ impl Cell {
 
 /// A row, with what is said below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
-    cells: Vec<Cell>,
-    below: Vec<String>,
+pub struct Row {
+    /// A field for each header.
+    pub cells: Vec<Cell>,
+    /// Prose about the row.
+    pub below: Vec<String>,
+    /// Whether the next row has the same below it, so that it can be said there for both.
+    pub like_next: bool,
 }
 
 /// A table.
@@ -70,7 +76,30 @@ impl Table {
 
     /// Adds a row; each text of `below` is prose on a line of its own below it.
     pub fn push(&mut self, cells: Vec<Cell>, below: Vec<String>) {
-        self.rows.push(Row { cells, below });
+        self.rows.push(Row {
+            cells,
+            below,
+            like_next: false,
+        });
+    }
+
+    /// Adds a row of which the same is to be said as of the next one.
+    pub fn push_like_next(&mut self, cells: Vec<Cell>, below: Vec<String>) {
+        self.rows.push(Row {
+            cells,
+            below,
+            like_next: true,
+        });
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &[&'static str] {
+        &self.headers
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// Whether there are no rows.
@@ -110,7 +139,8 @@ impl Table {
             }
             layout.write(&standing, style, out)?;
             let moved = (!moved.is_empty()).then(|| moved.join("; "));
-            for text in moved.iter().chain(&row.below) {
+            let below = row.below.iter().filter(|_| !row.like_next);
+            for text in moved.iter().chain(below) {
                 for line in wrap(text, style.width.min(Style::PROSE).saturating_sub(INDENT)) {
                     writeln!(out, "{:INDENT$}{line}", "")?;
                 }
@@ -165,6 +195,7 @@ impl Row {
                 })
                 .collect(),
             below: self.below.iter().map(|text| harmless(text, ascii).into_owned()).collect(),
+            like_next: self.like_next,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::finding::{Severity, Verdict};
+use super::manual::{Part, parts};
 use super::page::{Block, Headline, Item, Page, Prose};
 use super::style::{Style, Tint};
 use super::text::{harmless, width, wrap, wrap_command};
@@ -66,7 +67,31 @@ impl Terminal<'_> {
             Block::Table(table) => table.write(self.style, self.out),
             Block::Prose(prose) => self.prose(0, prose),
             Block::Command { label, command } => self.command(&with_colon(label), command),
+            Block::Manual(text) => self.manual(text),
         }
+    }
+
+    /// Parts stand apart by a blank line, items of a list below each other.
+    fn manual(&mut self, text: &str) -> io::Result<()> {
+        let mut before = None;
+        for part in parts(text) {
+            let item = matches!(part, Part::Item(_));
+            if before.is_some_and(|before| !(before && item)) {
+                writeln!(self.out)?;
+            }
+            before = Some(item);
+            match part {
+                Part::Heading(heading) => writeln!(self.out, "{}", heading.to_uppercase())?,
+                Part::Text(text) => self.lines("", None, &text)?,
+                Part::Item(text) => self.lines("- ", None, &text)?,
+                Part::Code(text) => {
+                    for line in text.lines() {
+                        writeln!(self.out, "{}", format!("    {line}").trim_end())?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn headline(&mut self, headline: &Headline) -> io::Result<()> {
@@ -124,6 +149,9 @@ impl Terminal<'_> {
             }
             if let Some(meaning) = item.meaning {
                 self.lines(&format!("{:BODY$}{}: ", "", item.code.as_str()), Some(Tint::Faint), meaning)?;
+            }
+            if let Some(command) = &item.explain {
+                self.command(&format!("{:BODY$}more: ", ""), command)?;
             }
         }
         Ok(())

@@ -85,17 +85,25 @@ pub struct Props {
     names: Vec<String>,
     /// Stands in for a budget that was not read.
     unread_budget: PodDisruptionBudget,
+    /// Namespace and name of pods off the drained nodes that replacements may preempt.
+    victims: BTreeSet<(String, String)>,
 }
 
 impl Props {
-    /// Stand-in templates and names for the replacements of the pods on the given nodes.
-    pub fn new(snapshot: &Snapshot, nodes: &[String]) -> Self {
-        let mut props = Self::default();
+    /// Stand-in templates and names for the replacements of the pods on the given nodes, and of those that may be
+    /// preempted, by namespace and name.
+    pub fn new(snapshot: &Snapshot, nodes: &[String], victims: &BTreeSet<(String, String)>) -> Self {
+        let mut props = Self {
+            victims: victims.clone(),
+            ..Self::default()
+        };
+        let drained = |pod: &Pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node));
+        let preempted = |pod: &Pod| victims.contains(&(pod.metadata.namespace.clone(), pod.metadata.name.clone()));
         for pod in snapshot
             .pods
             .seen()
             .iter()
-            .filter(|pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node)))
+            .filter(|pod| drained(pod) || !victims.is_empty() && preempted(pod))
         {
             let namespace = pod.metadata.namespace.as_str();
             let key = (namespace.to_owned(), pod.metadata.name.clone());
@@ -117,6 +125,12 @@ impl Props {
                 Owner::Custom(_) | Owner::Unknown(..) => {
                     let (labels, spec) = tenants::template(snapshot, pod);
                     props.templates.insert(key, (labels, admitted(&spec)));
+                }
+                // It keeps its affinity to its own node.
+                Owner::DaemonSet(_) if !drained(pod) => {
+                    let mut spec = pod.spec.clone();
+                    spec.node_name = None;
+                    props.templates.insert(key, (pod.metadata.labels.clone(), spec));
                 }
                 Owner::StatefulSet(set) if stateful_set::by_older_template(set, pod) => {
                     let mut spec = pod.spec.clone();
@@ -183,13 +197,17 @@ pub enum Hold {
     Overdue,
 }
 
-/// A pod on a drained node.
+/// A pod on a drained node, or one elsewhere that replacements may preempt.
 #[derive(Clone, Debug)]
 pub struct Candidate<'a> {
     /// The pod.
     pub pod: &'a Pod,
-    /// Which turn its node has.
+    /// Which turn its node has; none at all where it may only be preempted.
     pub turn: usize,
+    /// Its node, as an index of the placement.
+    pub node: usize,
+    /// Whether its node is not drained, so that it goes only if it is preempted.
+    pub victim: bool,
     /// What kubectl's filters say.
     pub filtered: Filtered,
     /// Its controller.
@@ -202,7 +220,7 @@ pub struct Candidate<'a> {
     pub budgets: Vec<usize>,
     /// What keeps it after its eviction was accepted.
     pub holds: Vec<Hold>,
-    /// Webhooks called for its eviction: index, and whether that is certain.
+    /// Webhooks called for its eviction, or its preemption: index, and whether that is certain.
     pub eviction_hooks: Vec<(usize, bool)>,
     /// Webhooks called for updates of it.
     pub update_hooks: Vec<(usize, bool)>,
@@ -455,6 +473,7 @@ impl<'a> Cast<'a> {
             assume,
         };
         cast.gather_candidates();
+        cast.gather_victims(props);
         cast.gather_sets(props);
         cast.gather_workloads();
         cast.gather_hooks();
@@ -474,7 +493,17 @@ impl<'a> Cast<'a> {
 
     /// Whether the drain asks for the removal of the pod, unless its node is refused.
     pub fn removed(&self, candidate: &Candidate<'_>) -> bool {
-        matches!(candidate.filtered, Filtered::Remove)
+        candidate.filtered == Filtered::Remove && !candidate.victim
+    }
+
+    /// Whether the pod may go: by the drain, or by preemption.
+    pub fn leaves(&self, candidate: &Candidate<'_>) -> bool {
+        candidate.filtered == Filtered::Remove
+    }
+
+    /// The name of a candidate's node.
+    pub fn node_of(&self, candidate: &Candidate<'_>) -> &'a str {
+        self.placement.nodes()[candidate.node].name()
     }
 
     /// Whether a webhook that is called for replacements, when they are created or bound, or for the end of pods, has
@@ -544,18 +573,43 @@ impl<'a> Cast<'a> {
                     decided => decided,
                 };
                 self.candidates.push(Candidate {
-                    pod,
                     turn,
                     filtered,
-                    owner: workloads::owner(self.snapshot, pod),
-                    set: None,
-                    workload: None,
-                    budgets: Vec::new(),
-                    holds: Vec::new(),
-                    eviction_hooks: Vec::new(),
-                    update_hooks: Vec::new(),
-                    ending_hooks: Vec::new(),
+                    victim: false,
+                    ..self.candidate(pod, self.nodes[turn])
                 });
+            }
+        }
+    }
+
+    /// A pod that may only be preempted.
+    fn candidate(&self, pod: &'a Pod, node: usize) -> Candidate<'a> {
+        Candidate {
+            pod,
+            turn: usize::MAX,
+            node,
+            victim: true,
+            filtered: Filtered::Remove,
+            owner: workloads::owner(self.snapshot, pod),
+            set: None,
+            workload: None,
+            budgets: Vec::new(),
+            holds: Vec::new(),
+            eviction_hooks: Vec::new(),
+            update_hooks: Vec::new(),
+            ending_hooks: Vec::new(),
+        }
+    }
+
+    fn gather_victims(&mut self, props: &Props) {
+        for (namespace, name) in &props.victims {
+            let Some(pod) = self.snapshot.pods.find(namespace, name) else {
+                continue;
+            };
+            if let Some(node) = pod.node().and_then(|node| self.placement.index(node))
+                && !self.nodes.contains(&node)
+            {
+                self.candidates.push(self.candidate(pod, node));
             }
         }
     }
@@ -570,7 +624,7 @@ impl<'a> Cast<'a> {
                 continue;
             };
             // A finished pod is replaced already, but for that of a DaemonSet, which waits for it to be gone.
-            if !self.removed(candidate) || pod.finished() && !matches!(candidate.owner, Owner::DaemonSet(_)) {
+            if !self.leaves(candidate) || pod.finished() && !matches!(candidate.owner, Owner::DaemonSet(_)) {
                 continue;
             }
             let workload = self.workloads.iter().position(|workload| workload.key == key).unwrap_or_else(|| {
@@ -709,10 +763,10 @@ impl<'a> Cast<'a> {
                     set.when = Some(job::when(owner, minor));
                 }
             },
-            // It tolerates the cordon, and is made for this node.
+            // It tolerates the cordon, and is made for this node; after a preemption there may be no room for it.
             Owner::DaemonSet(_) => {
                 set.when = Some(When::AfterGone);
-                set.pinned = pod.node();
+                set.pinned = pod.node().filter(|_| !self.candidates[candidate].victim);
             }
             Owner::Gone(reference) => set.why_none = Some(format!("{} {} is gone", reference.kind, reference.name)),
             Owner::Unknown(reference, missing) => {
@@ -792,7 +846,7 @@ impl<'a> Cast<'a> {
                     self.sets[set].active += 1;
                     self.sets[set].becomes_ready |= pod.ready();
                 }
-                let leaves = candidate.is_some_and(|candidate| self.removed(&self.candidates[candidate]));
+                let leaves = candidate.is_some_and(|candidate| self.leaves(&self.candidates[candidate]));
                 let entry = &mut self.workloads[workload];
                 entry.pods_before += 1;
                 entry.ready_before += i64::from(pod.ready());
@@ -840,7 +894,7 @@ impl<'a> Cast<'a> {
     fn behind(&mut self, url: &str, host: &str) -> Option<usize> {
         let port = url.parse::<http::Uri>().ok().and_then(|parsed| parsed.port_u16()).unwrap_or(443);
         let answers = |candidate: &Candidate<'_>| {
-            let node = self.placement.nodes()[self.nodes[candidate.turn]].node();
+            let node = self.placement.nodes()[candidate.node].node();
             let named = node.metadata.name == host || node.status.addresses.iter().any(|address| address.address == host);
             let spec = &candidate.pod.spec;
             let binds = || {
@@ -849,7 +903,7 @@ impl<'a> Cast<'a> {
                     .any(|bound| bound.port == port && bound.protocol == "TCP")
             };
             let own = !spec.host_network && candidate.pod.status.pod_ip == host;
-            self.removed(candidate) && candidate.pod.ready() && (own || (named && binds()))
+            self.leaves(candidate) && candidate.pod.ready() && (own || (named && binds()))
         };
         let candidates: Vec<usize> = (0..self.candidates.len())
             .filter(|index| answers(&self.candidates[*index]))
@@ -935,7 +989,7 @@ impl<'a> Cast<'a> {
             Route::Pods(route) => self.back(&mut served, &route),
             Route::Slices(ready) => {
                 for endpoint in ready {
-                    let mine = |candidate: &Candidate<'_>| self.removed(candidate) && endpoints::is_pod(endpoint, namespace, candidate.pod);
+                    let mine = |candidate: &Candidate<'_>| self.leaves(candidate) && endpoints::is_pod(endpoint, namespace, candidate.pod);
                     match self.candidates.iter().position(mine) {
                         Some(candidate) => served.candidates.push(candidate),
                         None => served.others.push(endpoint.node_name.as_deref().unwrap_or_default()),
@@ -948,7 +1002,7 @@ impl<'a> Cast<'a> {
         if let Some(missing) = &served.unknown {
             let gap = Gap::unread(format!("who answers behind Service {namespace}/{name}"), missing).of(Class::Calls);
             // Without the Service its pods are not known, but they are in its namespace; endpoints may be anywhere.
-            let mine = |candidate: &Candidate<'_>| self.removed(candidate) && candidate.pod.metadata.namespace == namespace;
+            let mine = |candidate: &Candidate<'_>| self.leaves(candidate) && candidate.pod.metadata.namespace == namespace;
             let decisive = missing.kind == Kind::EndpointSlice || self.candidates.iter().any(mine);
             self.gaps.insert(if decisive { gap.decisive() } else { gap });
         }
@@ -967,7 +1021,7 @@ impl<'a> Cast<'a> {
         for pod in pods.iter().filter(|pod| route.answers(pod)) {
             match self
                 .candidate_of(pod)
-                .filter(|candidate| self.removed(&self.candidates[*candidate]))
+                .filter(|candidate| self.leaves(&self.candidates[*candidate]))
             {
                 Some(candidate) => served.candidates.push(candidate),
                 None => served.others.push(pod.node().unwrap_or_default()),
@@ -984,7 +1038,7 @@ impl<'a> Cast<'a> {
         let namespaces: BTreeSet<&str> = self
             .candidates
             .iter()
-            .filter(|candidate| self.removed(candidate))
+            .filter(|candidate| self.leaves(candidate))
             .map(|candidate| candidate.pod.metadata.namespace.as_str())
             .collect();
         let mut wanted = Vec::new();
@@ -998,7 +1052,7 @@ impl<'a> Cast<'a> {
                     && self
                         .candidates
                         .iter()
-                        .any(|candidate| self.removed(candidate) && route.answers(candidate.pod))
+                        .any(|candidate| self.leaves(candidate) && route.answers(candidate.pod))
                 {
                     wanted.push((service.metadata.namespace.clone(), service.metadata.name.clone(), route));
                 }
@@ -1052,7 +1106,7 @@ impl<'a> Cast<'a> {
 
     fn under(&self, select: &dyn Fn(&Pod) -> bool) -> Vec<usize> {
         (0..self.candidates.len())
-            .filter(|index| self.removed(&self.candidates[*index]) && select(self.candidates[*index].pod))
+            .filter(|index| self.leaves(&self.candidates[*index]) && select(self.candidates[*index].pod))
             .collect()
     }
 
@@ -1106,7 +1160,7 @@ impl<'a> Cast<'a> {
                     entry.neglected |= status.observed_generation > 0 && self.under_another(budget, pod);
                     let candidate = self
                         .candidate_of(pod)
-                        .is_some_and(|candidate| self.removed(&self.candidates[candidate]));
+                        .is_some_and(|candidate| self.leaves(&self.candidates[candidate]));
                     if !candidate && !self.waiting.iter().any(|waiting| std::ptr::eq(waiting.pod, pod)) {
                         entry.others.push(counted(pod));
                     }
@@ -1187,7 +1241,7 @@ impl<'a> Cast<'a> {
             for pod in running {
                 match self
                     .candidate_of(pod)
-                    .filter(|candidate| self.removed(&self.candidates[*candidate]))
+                    .filter(|candidate| self.leaves(&self.candidates[*candidate]))
                 {
                     Some(candidate) => alive.candidates.push(candidate),
                     None => alive.others += 1,
@@ -1258,11 +1312,17 @@ impl<'a> Cast<'a> {
         }
         for index in 0..self.candidates.len() {
             let pod = self.candidates[index].pod;
-            if !self.removed(&self.candidates[index]) {
+            if !self.leaves(&self.candidates[index]) {
                 continue;
             }
             let namespace = &pod.metadata.namespace;
-            if !self.flags.disable_eviction {
+            if self.candidates[index].victim {
+                // The scheduler writes why, and deletes it (`pkg/scheduler/framework/preemption/executor.go`).
+                let labels = &pod.metadata.labels;
+                let mut hooks = self.called(&pod_request(Operation::Update, "status", namespace, labels));
+                hooks.extend(self.called(&pod_request(Operation::Delete, "", namespace, labels)));
+                self.candidates[index].eviction_hooks = hooks;
+            } else if !self.flags.disable_eviction {
                 self.candidates[index].eviction_hooks = self.called(&pod_request(Operation::Create, "eviction", namespace, &none));
                 // An eviction that costs an allowance writes the budget's status.
                 if let [budget] = self.candidates[index].budgets[..]
@@ -1383,7 +1443,7 @@ impl<'a> Cast<'a> {
             (None, _) => false,
         };
         (0..self.candidates.len())
-            .filter(|index| self.removed(&self.candidates[*index]))
+            .filter(|index| self.leaves(&self.candidates[*index]))
             .filter_map(|index| {
                 let pod = self.candidates[index].pod;
                 let charged = pod.metadata.namespace == namespace && !overdue(pod) && quota.counts(&pod.spec) == Some(true);
@@ -1396,14 +1456,14 @@ impl<'a> Cast<'a> {
     fn gather_holds(&mut self) {
         for index in 0..self.candidates.len() {
             let candidate = &self.candidates[index];
-            if !self.removed(candidate) {
+            if !self.leaves(candidate) {
                 continue;
             }
             let pod = candidate.pod;
-            let node = self.placement.nodes()[self.nodes[candidate.turn]].node();
+            let node = self.placement.nodes()[candidate.node].node();
             let mut holds = Vec::new();
             // With a grace period of 0 and plain deletes the API server removes the object by itself.
-            let at_once = self.flags.disable_eviction && self.flags.grace_period == 0;
+            let at_once = self.flags.disable_eviction && self.flags.grace_period == 0 && !candidate.victim;
             // Of a node declared out of service the pod garbage collector removes terminating pods.
             let lost = node.spec.taints.iter().any(|taint| taint.key == OUT_OF_SERVICE);
             if !node.ready() && !lost && !at_once && !pod.finished() {

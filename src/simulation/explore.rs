@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use crate::kubernetes::eviction::{self, Answer};
 use crate::kubernetes::host_ports;
+use crate::kubernetes::preemption::{self, Way};
 use crate::kubernetes::scheduling::load::Load;
-use crate::kubernetes::scheduling::{self, Decision, Incoming};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, Occupant};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
 
 use super::assume::Class;
 use super::cast::{Cast, Gap, Hold};
-use super::state::{Old, Progress, State};
+use super::state::{Old, Progress, State, Victim};
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
@@ -43,6 +44,8 @@ pub struct Explored<'a> {
     pub bounded: bool,
     /// What the scheduler's filters could not decide.
     pub gaps: BTreeSet<Gap>,
+    /// Namespace and name of pods that may be preempted and do not take part yet.
+    pub victims: BTreeSet<(String, String)>,
 }
 
 /// Plays the drain on every path.
@@ -76,6 +79,7 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
         states: explorer.seen.len(),
         bounded: explorer.bounded,
         gaps: explorer.gaps.into_inner(),
+        victims: explorer.victims.into_inner(),
     }
 }
 
@@ -89,6 +93,7 @@ struct Explorer<'a, 'b> {
     seen: HashSet<(bool, super::state::Key)>,
     bounded: bool,
     gaps: RefCell<BTreeSet<Gap>>,
+    victims: RefCell<BTreeSet<(String, String)>>,
 }
 
 impl<'a, 'b> Explorer<'a, 'b> {
@@ -98,6 +103,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             seen: HashSet::new(),
             bounded: false,
             gaps: RefCell::new(BTreeSet::new()),
+            victims: RefCell::new(BTreeSet::new()),
         }
     }
 
@@ -298,7 +304,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let candidate = &self.cast.candidates[*index];
             state.old[*index] = Old::Terminating(state.round);
             state.placement.terminate(
-                self.cast.nodes[candidate.turn],
+                candidate.node,
                 &candidate.pod.metadata.namespace,
                 &candidate.pod.metadata.name,
             );
@@ -372,24 +378,31 @@ impl<'a, 'b> Explorer<'a, 'b> {
         }
     }
 
-    /// Places one waiting pod: one choice for each node, or next pod, that can matter later.
+    /// Places one waiting pod: one choice for each node, or next pod, that can matter later; or lets one preempt others.
     fn place(&self, state: &State<'a>) -> Placing<'a> {
-        let mut waiting = self.waiting(state).into_iter();
-        let found = waiting.find_map(|index| Some((index, self.feasible(state, index))).filter(|(_, nodes)| !nodes.is_empty()));
-        let Some((first, nodes)) = found else {
-            return Placing::Nothing;
-        };
+        let waiting = self.waiting(state);
         let mut choices = Vec::new();
-        let short = self.short_of_room(state, &nodes);
-        self.place_one(state, first, &nodes, short, &mut choices);
-        // Who comes first matters only among pods that can be in each other's way.
-        for other in waiting {
-            if short || self.related_pods(state, first, other) {
-                let nodes = self.feasible(state, other);
-                self.place_one(state, other, &nodes, short, &mut choices);
+        let mut short = false;
+        let mut first = None;
+        for index in waiting {
+            if first.is_none_or(|first| short || self.related_pods(state, first, index)) {
+                let nodes = self.feasible(state, index);
+                if nodes.is_empty() {
+                    self.preempt(state, index, &mut choices);
+                    continue;
+                }
+                if first.is_none() {
+                    short = self.short_of_room(state, &nodes);
+                    first = Some(index);
+                }
+                // Who comes first matters only among pods that can be in each other's way.
+                self.place_one(state, index, &nodes, short, &mut choices);
             }
         }
-        Placing::Choices(choices)
+        match choices.is_empty() {
+            true => Placing::Nothing,
+            false => Placing::Choices(choices),
+        }
     }
 
     /// The pods that wait for a node, each kind once: those of one set are alike, unless one was there before and keeps
@@ -450,69 +463,134 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let takers: Vec<usize> = (0..decisions.len())
             .filter(|node| State::takes(self.cast, &decisions[*node]))
             .collect();
-        if !takers.is_empty() {
-            return takers;
+        takers
+    }
+
+    /// Adds a choice for each way in which a pod that finds no node may preempt others.
+    fn preempt(&self, state: &State<'a>, index: usize, choices: &mut Vec<State<'a>>) {
+        let Some(incoming) = self.incoming(state, index) else { return };
+        let set = &self.cast.sets[state.new[index].set];
+        let priority = match state.new[index].waiting {
+            Some(waiting) => preemption::priority(&self.cast.waiting[waiting].pod.spec),
+            None => set.priority,
+        };
+        if !set.preempts || !preemption::may_preempt(incoming.spec) || incoming.spec.node_name.is_some() {
+            return;
         }
-        let preemptible = self.preemptible(state, index, &incoming, &decisions);
-        if !preemptible.is_empty() {
-            let key = &self.cast.workloads[self.cast.sets[state.new[index].set].workload].key;
-            let gap = Gap::undecided(
-                format!("whether the replacement of {key} preempts others"),
-                "preemption is not modelled: pods of a lower priority may have to give way to it",
-            );
-            // Whose pods give way, and what becomes of them, is not played out.
+        let decisions = scheduling::decide(&state.placement, &incoming);
+        let hopeful = preemption::hopeful(&state.placement, &decisions, priority);
+        if hopeful.is_empty() {
+            return;
+        }
+        let key = &self.cast.workloads[set.workload].key;
+        // Whom it puts out is not played then: in the best case it gets a node, in the worst none.
+        let undecided = |why: &str, choices: &mut Vec<State<'a>>| {
+            let gap = Gap::undecided(format!("whom the replacement of {key} preempts"), why.to_owned());
             self.gaps.borrow_mut().insert(gap.of(Class::Nodes).decisive());
+            if !self.cast.assume.worst(Class::Nodes) {
+                let mut next = state.clone();
+                next.bind(self.cast, index, hopeful[0], hopeful.clone());
+                choices.push(next);
+            }
+        };
+        if hopeful.len() > MAX_PREEMPTION_TRIALS {
+            undecided("on many nodes pods of a lower priority may have to give way to it", choices);
+            return;
         }
-        if self.cast.assume.worst(Class::Nodes) {
-            Vec::new()
-        } else {
-            preemptible
+        let ways = self.ways(state, &incoming, priority, &hopeful);
+        let mut known = BTreeSet::new();
+        for way in ways {
+            let mut victims = Vec::new();
+            for victim in &way.victims {
+                match self.victim(state, victim) {
+                    Some(known) => victims.push(known),
+                    None if self.cast.nodes.contains(&way.node) || victim.spec.node_name.is_none() => {
+                        undecided("pods of a lower priority on a drained node may have to give way to it", choices);
+                        return;
+                    }
+                    None => {
+                        let name = (victim.namespace.to_owned(), victim.name.to_owned());
+                        self.victims.borrow_mut().insert(name);
+                    }
+                }
+            }
+            if victims.len() < way.victims.len() {
+                undecided("pods of a lower priority have to give way to it, and too many may", choices);
+                continue;
+            }
+            let refused = |victim: &Victim| match victim {
+                Victim::Candidate(victim) => state.refused(self.cast, &self.cast.candidates[*victim].eviction_hooks),
+                Victim::New(_) => false,
+            };
+            victims.sort_unstable();
+            if !victims.iter().any(refused) && known.insert((way.node, victims.clone())) {
+                let mut next = state.clone();
+                next.preempt(self.cast, index, way.node, &victims);
+                choices.push(next);
+            }
         }
     }
 
-    /// Nodes that refuse the pod for a reason that the eviction of pods of a lower priority can remove
-    /// (`pkg/scheduler/framework/preemption/preemption.go`).
-    fn preemptible(&self, state: &State<'a>, index: usize, incoming: &Incoming<'a>, decisions: &[Decision]) -> Vec<usize> {
-        let priority = match state.new[index].waiting {
-            Some(waiting) => self.cast.waiting[waiting].pod.spec.priority.unwrap_or(0),
-            None => self.cast.sets[state.new[index].set].priority,
-        };
-        let set = &self.cast.sets[state.new[index].set];
-        if !set.preempts || incoming.spec.preemption_policy.as_deref() == Some("Never") {
-            return Vec::new();
-        }
-        let helps = |reason: &str| {
-            reason.starts_with("Insufficient")
-                || reason.starts_with("Too many pods")
-                || scheduling::refuses_volume_in_use(reason)
-                || ["ports", "anti-affinity", "spread"].iter().any(|word| reason.contains(word))
-        };
-        let lower = |occupant: &scheduling::Occupant<'_>| !occupant.terminating && occupant.spec.priority.unwrap_or(0) < priority;
-        let hopeful: Vec<usize> = (0..decisions.len())
-            .filter(|node| matches!(&decisions[*node], Decision::Refused(reason) if helps(reason)))
-            .filter(|node| state.placement.nodes()[*node].occupants().any(lower))
+    /// The ways to make room for a pod of which the scheduler takes one.
+    fn ways(&self, state: &State<'a>, incoming: &Incoming<'a>, priority: i64, hopeful: &[usize]) -> Vec<Way<'a>> {
+        let snapshot = self.cast.snapshot;
+        let guards: Vec<preemption::Guard<'a>> = snapshot
+            .budgets
+            .seen()
+            .iter()
+            .map(|budget| {
+                let known = self.cast.budgets.iter().position(|entry| std::ptr::eq(entry.budget, budget));
+                (
+                    budget,
+                    known.map_or(budget.status.disruptions_allowed, |known| state.allowances[known].allowed),
+                )
+            })
             .collect();
-        // As upstream: without all pods of a lower priority the node must fit. With many nodes, that it may is enough.
-        if hopeful.len() > MAX_PREEMPTION_TRIALS {
-            return hopeful;
+        let lower = hopeful.iter().flat_map(|node| state.placement.nodes()[*node].occupants());
+        let namespaces: BTreeSet<&str> = lower
+            .filter(|occupant| preemption::priority(occupant.spec) < priority)
+            .map(|occupant| occupant.namespace)
+            .collect();
+        for missing in namespaces.iter().filter_map(|namespace| snapshot.budgets.in_namespace(namespace).err()) {
+            let gap = Gap::unread("which pods of a lower priority their budgets would rather keep", &missing);
+            self.gaps.borrow_mut().insert(gap.decisive());
         }
-        hopeful
+        let since = |occupant: &Occupant<'a>| snapshot.pods.find(occupant.namespace, occupant.name)?.status.start_time.0;
+        let rules = preemption::Rules {
+            priority,
+            guards: &guards,
+            since: &since,
+            takes: &|decision| State::takes(self.cast, decision),
+        };
+        [false, true]
             .into_iter()
-            .filter(|node| {
-                let mut without = state.placement.clone();
-                let victims: Vec<(&str, &str)> = state.placement.nodes()[*node]
-                    .occupants()
-                    .filter(|occupant| lower(occupant))
-                    .map(|victim| (victim.namespace, victim.name))
-                    .collect();
-                for (namespace, name) in victims {
-                    without.remove(*node, namespace, name);
-                }
-                scheduling::decide(&without, incoming)
-                    .get(*node)
-                    .is_some_and(|decision| State::takes(self.cast, decision))
+            .flat_map(|reversed| {
+                let ways = hopeful
+                    .iter()
+                    .filter_map(|node| preemption::victims(&state.placement, incoming, &rules, *node, reversed));
+                preemption::best(ways.collect())
             })
             .collect()
+    }
+
+    /// Who of those that take part a victim is.
+    fn victim(&self, state: &State<'a>, victim: &Occupant<'a>) -> Option<Victim> {
+        let candidates = &self.cast.candidates;
+        let is = |candidate: &super::cast::Candidate<'a>| {
+            let meta = &candidate.pod.metadata;
+            candidate.victim && meta.namespace == victim.namespace && meta.name == victim.name
+        };
+        if let Some(found) = candidates.iter().position(is) {
+            return Some(Victim::Candidate(found));
+        }
+        let same = |index: &usize| {
+            let occupant = state.occupant(self.cast, *index);
+            occupant.is_some_and(|occupant| occupant.namespace == victim.namespace && occupant.name == victim.name)
+        };
+        (0..state.new.len())
+            .filter(|index| !matches!(state.new[*index].progress, Progress::Pending | Progress::NotCreated | Progress::Gated))
+            .find(same)
+            .map(Victim::New)
     }
 
     /// Whether one pod can be in another one's way by spread, affinity or ports.
@@ -584,7 +662,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             });
             let to_come = (0..state.old.len()).filter(|candidate| {
                 self.cast.candidates[*candidate].set == Some(set)
-                    && self.cast.removed(&self.cast.candidates[*candidate])
+                    && (self.cast.removed(&self.cast.candidates[*candidate]) || state.old[*candidate] != Old::Here)
                     && !matches!(state.old[*candidate], Old::Failed(_))
                     && !state.new.iter().any(|new| new.replaces == Some(*candidate))
             });

@@ -1,11 +1,13 @@
 //! The overlay over the snapshot: who is gone, who waits, who landed, what budgets have left.
 
+use std::collections::BTreeSet;
+
 use crate::cluster::objects::Pod;
 use crate::kubernetes::creation::quota::Charge;
 use crate::kubernetes::disruption::Counted;
 use crate::kubernetes::eviction::Allowance;
 use crate::kubernetes::host_ports;
-use crate::kubernetes::scheduling::{Decision, Occupant, Placement};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, Occupant, Placement};
 use crate::kubernetes::workloads::{Owner, When, job, replica_set, stateful_set};
 use crate::report::document::DrainOutcome;
 
@@ -44,6 +46,11 @@ pub enum Progress {
     Gated,
     /// It has no node.
     Pending,
+    /// It waits for pods of a lower priority to make room for it.
+    Nominated {
+        /// The node, as an index of the placement.
+        node: usize,
+    },
     /// It has a node, and crash-loops there or not.
     Placed {
         /// The node, as an index of the placement.
@@ -51,6 +58,31 @@ pub enum Progress {
         /// Whether a port that it binds is taken there.
         crashes: bool,
     },
+}
+
+impl Progress {
+    /// Whether it has no node yet.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Pending | Self::Nominated { .. })
+    }
+}
+
+/// Who was preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Preempted {
+    /// A candidate.
+    Candidate(usize),
+    /// A replacement, of a set; another one waits in its place.
+    Replacement(usize),
+}
+
+/// Who is to be preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Victim {
+    /// Index of a candidate.
+    Candidate(usize),
+    /// Index among the replacements.
+    New(usize),
 }
 
 /// A replacement, or a pod that was waiting for a node before.
@@ -108,6 +140,8 @@ pub struct State<'a> {
     /// Whether a terminating backend still answers when the other pods of its round end, and when those that replace
     /// them are created and bound.
     pub lingers: bool,
+    /// By which set's replacements who was preempted.
+    pub preempted: BTreeSet<(usize, Preempted)>,
 }
 
 /// What distinguishes one moment from another.
@@ -121,6 +155,7 @@ pub type Key = (
     Vec<Low>,
     Vec<DrainOutcome>,
     [bool; 2],
+    BTreeSet<(usize, Preempted)>,
 );
 
 impl<'a> State<'a> {
@@ -156,6 +191,7 @@ impl<'a> State<'a> {
             ended: Vec::new(),
             others_act,
             lingers,
+            preempted: BTreeSet::new(),
         };
         for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
             // kubectl only prints that a cordon failed.
@@ -189,6 +225,7 @@ impl<'a> State<'a> {
             self.served_lows.clone(),
             self.ended.clone(),
             [self.others_act, self.lingers],
+            self.preempted.clone(),
         )
     }
 
@@ -418,14 +455,71 @@ impl<'a> State<'a> {
             if candidate.holds.iter().all(|hold| self.lets_go(cast, index, hold)) {
                 self.old[index] = Old::Gone(round);
                 self.placement.remove(
-                    cast.nodes[candidate.turn],
+                    candidate.node,
                     &candidate.pod.metadata.namespace,
                     &candidate.pod.metadata.name,
                 );
                 any = true;
             }
         }
+        any | self.take_room(cast)
+    }
+
+    /// Puts pods where others have made room for them; whether there were any.
+    fn take_room(&mut self, cast: &Cast<'a>) -> bool {
+        let mut any = false;
+        for index in 0..self.new.len() {
+            let Progress::Nominated { node } = self.new[index].progress else {
+                continue;
+            };
+            let Some(occupant) = self.occupant(cast, index) else { continue };
+            let refused = self.refused_at_once(cast, &cast.sets[self.new[index].set].bind_hooks);
+            self.placement.remove(node, occupant.namespace, occupant.name);
+            let incoming = Incoming {
+                namespace: occupant.namespace,
+                labels: occupant.labels,
+                spec: occupant.spec,
+            };
+            if !refused && Self::takes(cast, &scheduling::decide_on(&self.placement, &incoming, node)) {
+                self.bind(cast, index, node, vec![node]);
+                any = true;
+            } else {
+                self.placement.bind(node, occupant);
+            }
+        }
         any
+    }
+
+    /// Makes a pod wait on a node for the end of others; those that are replacements themselves wait for another node.
+    pub fn preempt(&mut self, cast: &Cast<'a>, index: usize, node: usize, victims: &[Victim]) {
+        let set = self.new[index].set;
+        for victim in victims {
+            match *victim {
+                Victim::Candidate(victim) => {
+                    let candidate = &cast.candidates[victim];
+                    self.old[victim] = Old::Terminating(self.round);
+                    let meta = &candidate.pod.metadata;
+                    self.placement.terminate(node, &meta.namespace, &meta.name);
+                    self.preempted.insert((set, Preempted::Candidate(victim)));
+                }
+                Victim::New(victim) => {
+                    if let Some(occupant) = self.occupant(cast, victim) {
+                        self.placement.remove(node, occupant.namespace, occupant.name);
+                    }
+                    self.preempted.insert((set, Preempted::Replacement(self.new[victim].set)));
+                    let new = &mut self.new[victim];
+                    new.progress = Progress::Pending;
+                    new.nodes.clear();
+                    (new.sure, new.reported) = (false, false);
+                }
+            }
+        }
+        if let Some(occupant) = self.occupant(cast, index) {
+            self.placement.bind(node, occupant);
+        }
+        self.new[index].progress = Progress::Nominated { node };
+        self.new[index].nodes = vec![node];
+        self.note_lows(cast);
     }
 
     /// Creates the replacements that controllers create now; whether anything changed.
@@ -567,7 +661,7 @@ impl<'a> State<'a> {
             if !failed[self.new[index].set] {
                 continue;
             }
-            if let (Progress::Placed { node, .. }, Some(occupant)) = (self.new[index].progress, self.occupant(cast, index)) {
+            if let (Progress::Placed { node, .. } | Progress::Nominated { node }, Some(occupant)) = (self.new[index].progress, self.occupant(cast, index)) {
                 self.placement.remove(node, occupant.namespace, occupant.name);
             }
             self.new.remove(index);
@@ -640,7 +734,7 @@ impl<'a> State<'a> {
             .filter(|other| match self.old[*other] {
                 Old::Here | Old::Failed(_) => {
                     let pod = cast.candidates[*other].pod;
-                    cast.removed(&cast.candidates[*other]) && pod.ready() && !pod.metadata.terminating()
+                    cast.leaves(&cast.candidates[*other]) && pod.ready() && !pod.metadata.terminating()
                 }
                 _ => self.new.iter().any(|new| new.replaces == Some(*other) && self.ready(cast, new)),
             })

@@ -53,6 +53,8 @@ fn places(trace: &Trace<'_>, state: &State<'_>) -> Vec<(String, Option<usize>)> 
             (trace.cast.workloads[trace.cast.sets[new.set].workload].key.to_string(), node)
         })
         .collect();
+    let gone = state.old.iter().zip(&trace.cast.candidates).filter(|(old, candidate)| candidate.victim && **old != Old::Here);
+    places.extend(gone.map(|(_, candidate)| (candidate.pod.metadata.name.clone(), None)));
     places.sort();
     places
 }
@@ -69,7 +71,7 @@ fn snapshot(trace: &Trace<'_>, state: &State<'_>) -> Snapshot {
     for (index, new) in state.new.iter().enumerate() {
         let node = match new.progress {
             Progress::NotCreated => continue,
-            Progress::Gated | Progress::Pending => None,
+            Progress::Gated | Progress::Pending | Progress::Nominated { .. } => None,
             Progress::Placed { node, .. } => Some(state.placement.nodes()[node].name().to_owned()),
         };
         let Some(occupant) = state.occupant(&trace.cast, index) else {

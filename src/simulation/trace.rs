@@ -26,6 +26,8 @@ pub struct Trace<'a> {
     pub bounded: bool,
     /// What was not read or could not be decided.
     pub gaps: BTreeSet<Gap>,
+    /// Namespace and name of pods that may be preempted and do not take part yet.
+    pub victims: BTreeSet<(String, String)>,
 }
 
 /// What holds on how many paths.
@@ -58,6 +60,7 @@ pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flag
         states,
         bounded,
         gaps,
+        victims,
     } = explore::explore(&cast);
     if ends.is_empty() {
         ends.push(State::new(&cast, false, false));
@@ -69,6 +72,23 @@ pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flag
         states,
         bounded,
         gaps,
+        victims,
+    }
+}
+
+/// More pods than this that may be preempted are not played.
+pub const MAX_VICTIMS: usize = 64;
+
+/// Namespace and name of the pods off the drained nodes that may be preempted, by what was read.
+pub fn victims(snapshot: &Snapshot, nodes: &[String], flags: &DrainFlags) -> BTreeSet<(String, String)> {
+    let mut victims = BTreeSet::new();
+    loop {
+        let props = Props::new(snapshot, nodes, &victims);
+        let more = play(snapshot, &props, nodes, flags, Assume::default()).victims;
+        if more.is_empty() || victims.len() + more.len() > MAX_VICTIMS {
+            return victims;
+        }
+        victims.extend(more);
     }
 }
 
@@ -227,7 +247,7 @@ mod tests {
         for spread in [&["kubernetes.io/hostname"][..], &["topology.kubernetes.io/zone"], &[]] {
             let snapshot = large(spread);
             let nodes = ["node-0000".to_owned()];
-            let props = Props::new(&snapshot, &nodes);
+            let props = Props::new(&snapshot, &nodes, &BTreeSet::new());
             let trace = play(&snapshot, &props, &nodes, &DrainFlags::default(), Assume::default());
             assert!(
                 trace.states <= explore::MAX_STATES && !trace.bounded,

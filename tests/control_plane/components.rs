@@ -49,7 +49,8 @@ fn build() -> Result<PathBuf, String> {
     Ok(finished)
 }
 
-fn cache_root() -> Result<PathBuf, String> {
+/// Where what is built once is kept.
+pub fn cache_root() -> Result<PathBuf, String> {
     std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))

@@ -414,7 +414,7 @@ pub fn at_risk() -> DrainPreflight {
 
 /// Names and messages that try to act on a terminal.
 pub fn hostile() -> DrainPreflight {
-    let evil = "a\u{1b}[2J\u{1b}]0;owned\u{7}\r\nSAFE\u{202e}evil\u{200b}\u{9b}31m";
+    let evil = "a\u{1b}[2J\u{1b}]0;owned\u{7}\r\nSAFE\u{202e}evil\u{200b}\u{9b}31m<script>|`@all";
     let mut doc = document(Verdict::Unsafe, DrainOutcome::Hangs, evil);
     doc.nodes = strings(&[evil, "cp-1"]);
     doc.drain.per_node = vec![

@@ -25,6 +25,8 @@ pub struct Facts<'a> {
     pub kubectl: &'a Kubectl,
     /// The workloads looked at: GPUStack's components in the catalogue's order, then the others by key.
     pub workloads: Vec<Workload<'a>>,
+    /// Whether the whole cluster is looked at, and not only GPUStack.
+    pub all: bool,
     /// What is called, with who answers.
     pub called: Vec<(Called<'a>, Answering<'a>)>,
 }
@@ -91,8 +93,19 @@ impl<'a> Facts<'a> {
             install,
             kubectl,
             workloads,
+            all,
             called,
         }
+    }
+
+    /// Namespaces of the install and its components.
+    pub fn namespaces(&self) -> BTreeSet<&'a str> {
+        let Some(install) = self.install else { return BTreeSet::new() };
+        let components = install
+            .components
+            .iter()
+            .map(|(_, deployment)| deployment.metadata.namespace.as_str());
+        components.chain([install.namespace]).collect()
     }
 
     /// The install's mode.

@@ -2,9 +2,17 @@
 //!
 //! A check is a function from [`Facts`] to findings, and one line of [`CHECKS`], which says who raises it.
 
+pub mod budgets;
+pub mod elections;
 pub mod facts;
+pub mod probes;
+pub mod replicas;
+pub mod rollout;
+pub mod serving;
+pub mod spread;
+pub mod taints;
 
-use crate::report::finding::{Certainty, Finding, ObjectRef, Remedy, Severity};
+use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 
 use self::facts::{Facts, Workload};
 use super::codes::Code;
@@ -24,23 +32,67 @@ pub enum Topic {
     Leases,
 }
 
+use Topic::{Budgets, Leases, Placement};
+
 /// The standing checks.
-pub const CHECKS: &[(Topic, Check)] = &[];
+pub const CHECKS: &[(&[Topic], Check)] = &[
+    (&[Budgets], budgets::never_allows),
+    (&[Budgets], budgets::uncomputable),
+    (&[Budgets], budgets::overlap),
+    (&[Budgets], budgets::stale),
+    (&[Budgets], budgets::selects_nothing),
+    (&[Budgets], budgets::selects_others),
+    (&[Budgets], budgets::against_autoscaler),
+    (&[Placement, Budgets], budgets::missing),
+    (&[Placement], replicas::not_ready),
+    (&[Placement], replicas::below_ha),
+    (&[Placement], spread::share_node),
+    (&[Placement], spread::share_zone),
+    (&[Placement], spread::too_few_nodes),
+    (&[Placement], spread::without_selector),
+    (&[Placement], spread::not_enforced),
+    (&[Placement], spread::skewed),
+    (&[Placement], rollout::recreate),
+    (&[Placement], rollout::surge_port),
+    (&[Placement], taints::everything),
+    (&[Placement], taints::not_tolerated),
+    (&[Placement], serving::single_endpoint),
+    (&[Placement], probes::missing),
+    (&[Placement, Leases], elections::disabled),
+    (&[Leases], elections::missing),
+    (&[Leases], elections::stale),
+    (&[Leases], elections::holder_gone),
+];
 
 /// The findings of a topic.
 pub fn findings(topic: Topic, facts: &Facts<'_>) -> Vec<Finding> {
-    let checks = CHECKS.iter().filter(|(raised_by, _)| *raised_by == topic);
+    let checks = CHECKS.iter().filter(|(raised_by, _)| raised_by.contains(&topic));
     checks.flat_map(|(_, check)| check(facts)).collect()
 }
 
 /// A finding about a workload.
 fn about(workload: &Workload<'_>, code: Code, severity: Severity, message: String) -> Finding {
-    finding(code, severity, Certainty::Certain, reference(workload), message)
+    let key = &workload.key;
+    finding(
+        code,
+        severity,
+        Certainty::Certain,
+        object(&key.kind, &key.namespace, &key.name),
+        message,
+    )
 }
 
-/// The workload, as findings name it.
-fn reference(workload: &Workload<'_>) -> ObjectRef {
-    object(&workload.key.kind, &workload.key.namespace, &workload.key.name)
+/// The same, at risk.
+fn at_risk(workload: &Workload<'_>, code: Code, message: String) -> Finding {
+    about(workload, code, Severity::AtRisk, message)
+}
+
+/// How bad a gap is that takes a second node to close: nothing to be done where there is none.
+fn gap(facts: &Facts<'_>, workload: &Workload<'_>) -> Severity {
+    match facts.suitable(workload) {
+        Ok(nodes) if nodes.len() < 2 => Severity::Info,
+        _ => Severity::AtRisk,
+    }
 }
 
 /// What to do by a command, and by the values where there is a key.

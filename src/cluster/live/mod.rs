@@ -8,6 +8,7 @@
 
 mod decode;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use self::decode::{Document, ListDecoder, MAX_DOCUMENT, Receiver};
 use super::connect::{ConnectError, Connection, Unreachable, shown};
 use super::kinds::{Kind, Listings};
+use super::progress::Progress;
 use super::snapshot::{NotRead, Reason, Scope, ServerVersion, Snapshot, Source};
 
 /// Objects per page: kubectl's own `--chunk-size`. It keeps a page to a few megabytes and etcd's work short.
@@ -81,6 +83,7 @@ pub struct Reader {
     bytes: AtomicU64,
     reached: AtomicBool,
     date: OnceLock<Timestamp>,
+    began: Instant,
 }
 
 /// What became of one request.
@@ -159,6 +162,7 @@ impl Reader {
             bytes: AtomicU64::new(0),
             reached: AtomicBool::new(false),
             date: OnceLock::new(),
+            began: Instant::now(),
         }
     }
 
@@ -187,6 +191,7 @@ impl Reader {
     /// # Errors
     /// The server cannot be reached, or does not accept the credential.
     pub async fn begin(&self) -> Result<Snapshot, ConnectError> {
+        let _progress = self.progress(format!("asking {}", shown(&self.connection.server)));
         let server_version = self.version().await?;
         Ok(Snapshot {
             source: Source::Live,
@@ -236,6 +241,8 @@ impl Reader {
     /// # Errors
     /// The server was never reached, or does not accept the credential. All other failures are in the snapshot.
     pub async fn read(&self, wanted: &[(Kind, Scope)], into: &mut Snapshot) -> Result<(), ConnectError> {
+        let kinds: BTreeSet<&str> = wanted.iter().map(|(kind, _)| kind.info().plural).collect();
+        let _progress = self.progress(format!("reading {}", Vec::from_iter(kinds).join(", ")));
         // In the order asked for, so that of an object read twice always the same one stays.
         let mut lists = futures::stream::iter(wanted.iter().map(|part| self.part(part))).buffered(SIDE_BY_SIDE);
         let mut refused = None;
@@ -262,6 +269,11 @@ impl Reader {
             into.observed_at = self.observed_at();
         }
         Ok(())
+    }
+
+    /// Says what is read, unless each request is printed anyway.
+    fn progress(&self, what: String) -> Option<Progress> {
+        (self.verbose == 0).then(|| Progress::new(what, self.began))
     }
 
     async fn part(&self, (kind, scope): &(Kind, Scope)) -> (Kind, Scope, Result<Listings, ListError>) {

@@ -10,6 +10,7 @@ use crate::commands::failure::Failure;
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::workloads::{self, Owner};
 use crate::kubernetes::{creation, scheduling};
+use crate::simulation::trace;
 
 use super::{begin, called_namespaces, one_namespace, parts};
 
@@ -127,7 +128,47 @@ async fn read_namespaced(
     if snapshot.pods.all().is_err() {
         parts(reader, snapshot, &[Kind::Pod], &release).await?;
     }
-    read_storage(reader, snapshot, nodes, flags).await
+    read_storage(reader, snapshot, nodes, flags).await?;
+    read_victims(reader, snapshot, nodes, flags).await
+}
+
+/// Reads what becomes of pods that replacements preempt, if there may be any. Which those are hangs on what is read.
+async fn read_victims(reader: &Reader, snapshot: &mut Snapshot, nodes: &[String], flags: &DrainFlags) -> Result<(), Failure> {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let namespaces: BTreeSet<String> = trace::victims(snapshot, nodes, flags)
+            .into_iter()
+            .map(|(namespace, _)| namespace)
+            .filter(|namespace| !known.contains(namespace))
+            .collect();
+        if namespaces.is_empty() {
+            return Ok(());
+        }
+        let mut wanted = vec![
+            (Kind::PodDisruptionBudget, Scope::Cluster),
+            (Kind::PriorityClass, Scope::Cluster),
+            (Kind::RuntimeClass, Scope::Cluster),
+        ];
+        if creation::has_policies(snapshot) {
+            wanted.push((Kind::ValidatingAdmissionPolicy, Scope::Cluster));
+            wanted.push((Kind::ValidatingAdmissionPolicyBinding, Scope::Cluster));
+        }
+        reader.read(&wanted, snapshot).await?;
+        let kinds = [
+            Kind::ReplicaSet,
+            Kind::ReplicationController,
+            Kind::StatefulSet,
+            Kind::Job,
+            Kind::DaemonSet,
+            Kind::ResourceQuota,
+            Kind::LimitRange,
+            Kind::ServiceAccount,
+            Kind::Service,
+            Kind::EndpointSlice,
+        ];
+        parts(reader, snapshot, &kinds, &namespaces).await?;
+        known.extend(namespaces);
+    }
 }
 
 /// Reads what the volumes and dynamic resource claims of the evicted pods hang on, if they have any.

@@ -4,12 +4,17 @@ pub mod drain;
 pub mod views;
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
+use crate::cli::SourceFlags;
 use crate::cli::connection::ConnectionFlags;
 use crate::cluster::connect::{Connection, Environment};
+use crate::cluster::files;
 use crate::cluster::kinds::Kind;
 use crate::cluster::live::Reader;
+use crate::cluster::progress::Progress;
 use crate::cluster::snapshot::{Scope, Snapshot};
+use crate::report::text::harmless;
 
 use super::failure::Failure;
 
@@ -28,6 +33,23 @@ pub async fn begin(flags: &ConnectionFlags) -> Result<(Reader, Snapshot), Failur
     let reader = Reader::new(connection, flags.verbose);
     let snapshot = reader.begin().await?;
     Ok((reader, snapshot))
+}
+
+/// Reads the files given.
+///
+/// # Errors
+/// What cannot be read or understood.
+pub fn from_files(source: &SourceFlags) -> Result<Snapshot, Failure> {
+    let names: Vec<String> = source
+        .filename
+        .iter()
+        .map(|file| match file.as_os_str() == "-" {
+            true => "standard input".to_owned(),
+            false => harmless(&file.to_string_lossy(), false).into_owned(),
+        })
+        .collect();
+    let _progress = Progress::new(format!("reading {}", names.join(", ")), Instant::now());
+    Ok(files::read(&source.filename, source.complete)?)
 }
 
 /// The namespace to look in where looking everywhere is forbidden: the one asked for, or the usual one.

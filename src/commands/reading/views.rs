@@ -6,7 +6,9 @@ use crate::cli::connection::ConnectionFlags;
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::{Scope, Snapshot};
 use crate::commands::failure::Failure;
+use crate::gpustack::components::ComponentId;
 use crate::gpustack::install::{self, Found};
+use crate::kubernetes::{host_ports, surge};
 
 use super::{begin, one_namespace, parts};
 
@@ -17,6 +19,8 @@ pub struct Wanted {
     pub cluster: &'static [Kind],
     /// Kinds of the install's namespaces.
     pub namespaced: &'static [Kind],
+    /// Whether it matters who else binds host ports on the nodes of the components.
+    pub ports: bool,
     /// Whether all namespaces are asked about.
     pub all: bool,
 }
@@ -63,7 +67,32 @@ pub async fn read(connection: &ConnectionFlags, release: Option<&str>, wanted: &
     let covered = |kind: &Kind| snapshot.objects.covered(*kind, &Scope::Cluster);
     let kinds: Vec<Kind> = wanted.namespaced.iter().copied().filter(|kind| !covered(kind)).collect();
     parts(&reader, &mut snapshot, &kinds, &namespaces).await?;
+    if wanted.ports {
+        let kinds = neighbours(&snapshot, &namespaces);
+        reader.read(&kinds, &mut snapshot).await?;
+    }
     Ok(snapshot)
+}
+
+/// The pods that may have a host port that a component needs: all, where a rollout may put a new pod anywhere; else those
+/// on the nodes of its pods that are not Ready.
+fn neighbours(snapshot: &Snapshot, namespaces: &BTreeSet<String>) -> Vec<(Kind, Scope)> {
+    let mut deployments = snapshot
+        .deployments
+        .seen()
+        .iter()
+        .filter(|deployment| namespaces.contains(&deployment.metadata.namespace) && ComponentId::of(deployment).is_some());
+    let surges = deployments.any(|deployment| {
+        surge::fenceposts(deployment).is_some_and(|(surge, _)| surge > 0) && !host_ports::bound(&deployment.spec.template.spec).is_empty()
+    });
+    if surges {
+        return vec![(Kind::Pod, Scope::Cluster)];
+    }
+    let pods = snapshot.pods.seen().iter().filter(|pod| {
+        namespaces.contains(&pod.metadata.namespace) && !pod.ready() && !pod.finished() && !host_ports::bound(&pod.spec).is_empty()
+    });
+    let nodes: BTreeSet<&str> = pods.filter_map(|pod| pod.node()).collect();
+    nodes.into_iter().map(|node| (Kind::Pod, Scope::Node(node.to_owned()))).collect()
 }
 
 /// The namespace to look for the install in: the one asked for, or the usual one where looking everywhere is forbidden.

@@ -404,9 +404,19 @@ fn compares(snapshot: &Snapshot) -> bool {
 /// The first refusing filter in the scheduler's order gives the words. A certain refusal beats what is unknown. Gates
 /// are not looked at: a gated pod is decided as if it had none ([`gated`]).
 pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decision> {
+    decide_for(placement, incoming, &placement.nodes)
+}
+
+/// Whether one node takes a pod, as [`decide`] says it.
+pub fn decide_on(placement: &Placement<'_>, incoming: &Incoming<'_>, node: usize) -> Decision {
+    let mut decisions = decide_for(placement, incoming, &placement.nodes[node..=node]);
+    decisions.pop().unwrap_or(Decision::Fits)
+}
+
+fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, nodes: &[Rc<NodeState<'_>>]) -> Vec<Decision> {
     if let Some(scheduler) = other_scheduler(incoming.spec) {
         let decision = Decision::Unknown(format!("what scheduler {scheduler} decides"));
-        return vec![decision; placement.nodes.len()];
+        return vec![decision; nodes.len()];
     }
     let ports = node_ports::declared(incoming.spec);
     let requests = resources_fit::pod_requests(incoming.spec, None);
@@ -437,8 +447,7 @@ pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decisio
         &|node| affinity.filter(node),
         &|node| resources.filter(node),
     ];
-    placement
-        .nodes
+    nodes
         .iter()
         .map(|node| first(filters.iter().map(|filter| filter(node))))
         .collect()

@@ -1,0 +1,108 @@
+//! `strategy-recreate`, `surge-port-collision`.
+
+use crate::gpustack::components::Loss;
+use crate::gpustack::values;
+use crate::kubernetes::surge::{self, Surge};
+use crate::report::finding::{Certainty, Finding};
+
+use super::facts::Facts;
+use super::{at_risk, remedy};
+use crate::checks::codes::Code;
+use crate::checks::count;
+
+/// Components that a rollout stops as a whole, though they have standbys.
+pub fn recreate(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for workload in &facts.workloads {
+        let (Some(id), Some(deployment), Some(wanted)) = (workload.id, workload.deployment, workload.desired) else {
+            continue;
+        };
+        if deployment.spec.strategy.kind != "Recreate" || wanted < 2 {
+            continue;
+        }
+        let info = id.info();
+        // Where a new pod must find its port free, old ones have to go first.
+        let needs_room = info.health_port_key.is_some() && facts.suitable(workload).is_ok_and(|nodes| count(nodes.len()) <= wanted);
+        if needs_room {
+            continue;
+        }
+        let mut item = at_risk(
+            workload,
+            Code::StrategyRecreate,
+            format!(
+                "a rollout of {} stops all {wanted} replicas before the first new one starts",
+                workload.key.name
+            ),
+        );
+        item.evidence = vec!["strategy.type: Recreate".to_owned()];
+        item.consequence = match info.loss {
+            Loss::Served => "during every upgrade its webhooks and APIs are down until a new replica is Ready".to_owned(),
+            _ => "during every upgrade it does not work until a new replica runs".to_owned(),
+        };
+        let key = workload.values_key(facts, |mode, id, _| values::strategy(mode, id, "RollingUpdate"));
+        item.remedy = remedy(
+            if info.loss == Loss::Served {
+                "RollingUpdate keeps it served, at the price of two versions of its API side by side during an upgrade; or accept the pause, with --accept strategy-recreate"
+            } else {
+                "RollingUpdate keeps a replica running"
+            },
+            None,
+            key,
+        );
+        found.push(item);
+    }
+    found
+}
+
+/// Rollouts whose new pods find their host port taken.
+pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for workload in &facts.workloads {
+        let Some(deployment) = workload.deployment else { continue };
+        let Surge::Collides(collision) = surge::surge(facts.snapshot, deployment) else {
+            continue;
+        };
+        let fate = if collision.crashes { "crash-loops" } else { "stays Pending" };
+        let port = collision.taken.first().map(|taken| taken.port.port.to_string()).unwrap_or_default();
+        let mut item = at_risk(
+            workload,
+            Code::SurgePortCollision,
+            format!(
+                "the first new pod of a rollout of {} {} where port {port} is taken, and {fate}",
+                workload.key.name,
+                if collision.certain { "lands" } else { "may land" }
+            ),
+        );
+        item.certainty = if collision.certain {
+            Certainty::Certain
+        } else {
+            Certainty::Possible
+        };
+        item.evidence = collision
+            .taken
+            .iter()
+            .map(|taken| {
+                let who = if taken.pod.is_empty() { "another new pod" } else { &taken.pod };
+                format!("{}: {who} binds {} ({})", taken.node, taken.port.port, taken.port.from)
+            })
+            .collect();
+        item.consequence = "the rollout, and with it the upgrade, does not come to an end by itself".to_owned();
+        let key = workload.values_key(facts, |mode, id, _| values::strategy(mode, id, "Recreate"));
+        let patch = r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#;
+        item.remedy = remedy(
+            "let an old pod go before a new one comes: maxSurge 0, or Recreate; or have one node more than replicas:",
+            Some(facts.kubectl.line([
+                "patch",
+                &workload.reference(),
+                "-n",
+                &workload.key.namespace,
+                "--type=merge",
+                "-p",
+                patch,
+            ])),
+            key,
+        );
+        found.push(item);
+    }
+    found
+}

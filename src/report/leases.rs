@@ -1,0 +1,220 @@
+//! `leases`: the document, and how a person reads it.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::document::Header;
+use super::finding::{Finding, NotAssessed, Verdict};
+use super::page::{Page, Report};
+use super::style::Tint;
+use super::table::{Cell, Table};
+use super::view;
+use super::words::{NAMED, some_of};
+
+/// What `leases` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseStatus {
+    /// Common fields.
+    #[serde(flatten)]
+    pub header: Header,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Findings, worst first.
+    pub findings: Vec<Finding>,
+    /// Leases, those of components in their order, then the others by name.
+    pub leases: Vec<LeaseRow>,
+    /// Leases that should exist and do not.
+    pub missing: Vec<MissingLease>,
+    /// What was not assessed.
+    pub not_assessed: Vec<NotAssessed>,
+}
+
+/// A lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseRow {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Workload whose replicas elect its holder, `kind/name`; `null` for a lease that no component's election is known to use.
+    pub component: Option<String>,
+    /// What of the component is led, such as `csi-provisioner`; `null` as above.
+    pub of: Option<String>,
+    /// `spec.holderIdentity`, untrusted text; empty where it was released.
+    pub holder_identity: String,
+    /// Who that is; `null` where it is nobody, or nobody can be told.
+    pub holder: Option<LeaseHolder>,
+    /// Why it is nobody, or nobody can be told; `null` where it is somebody.
+    pub holder_unknown: Option<String>,
+    /// Seconds since the last renewal, by the API server's clock; `null` without a capture time or a renewal.
+    pub age_seconds: Option<i64>,
+    /// Seconds that a standby waits after the last renewal.
+    pub duration_seconds: i64,
+    /// Whether it ran out; `null` without a capture time or a renewal.
+    pub stale: Option<bool>,
+    /// How often it moved.
+    pub transitions: i64,
+    /// Whether a holder that ends cleanly releases it; `null` where that is not known.
+    pub released_on_exit: Option<bool>,
+    /// Pods that could take over if the holder's node were lost: they run, on another node.
+    pub successors: Vec<String>,
+    /// Nodes of those pods, in the same order.
+    pub successor_nodes: Vec<String>,
+    /// Pods that could not, and why.
+    pub others: Vec<NoSuccessor>,
+    /// Shortest and longest time without a leader after its holder ends cleanly, in seconds; `null` where nobody could take over.
+    pub gap_after_exit: Option<[i64; 2]>,
+    /// The same after the holder's node is lost.
+    pub gap_after_loss: Option<[i64; 2]>,
+}
+
+/// Who holds a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseHolder {
+    /// Pod; `null` where only the node is known, as several replicas are on it.
+    pub pod: Option<String>,
+    /// Node; `null` where the pod has none.
+    pub node: Option<String>,
+}
+
+/// A pod that could not take over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoSuccessor {
+    /// Pod.
+    pub pod: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// A lease that should exist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingLease {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Workload whose replicas should elect its holder, `kind/name`.
+    pub component: String,
+}
+
+impl Report for LeaseStatus {
+    fn page(&self, wide: bool) -> Page {
+        let good = if self.header.observed_at.is_some() {
+            "every election has a leader that runs and renews its lease"
+        } else {
+            "every election has a leader that runs; how fresh its lease is, the files do not tell"
+        };
+        let headline = view::headline(&self.header, self.verdict, &self.findings, good, wide);
+        let mut page = Page::new("Leases");
+        let said = headline.text.clone();
+        page.section("", [headline.into()]);
+        page.section("Leases", [leases(self, wide).into()]);
+        page.findings(&self.findings, &said, wide);
+        page.not_assessed(&self.not_assessed);
+        page
+    }
+
+    /// The leases.
+    fn names(&self) -> Vec<String> {
+        self.leases.iter().map(|lease| format!("lease/{}", lease.name)).collect()
+    }
+}
+
+fn leases(doc: &LeaseStatus, wide: bool) -> Table {
+    let mut headers = vec!["LEASE", "NODE", "AGE", "MOVED", "STANDBYS", "AFTER EXIT", "IF LOST", "HOLDER"];
+    if wide {
+        headers.extend(["LASTS", "LEADS", "NAMESPACE", "SUCCESSORS", "IDENTITY"]);
+    }
+    let mut table = Table::new(&headers, 3);
+    for lease in &doc.leases {
+        let (holder, node, tint) = holder(lease);
+        let age = match (lease.age_seconds, lease.stale) {
+            (None, _) => Cell::new("?"),
+            (Some(age), Some(true)) => Cell::new(format!("{} (stale)", span(age))).tinted(Some(Tint::Bad)),
+            (Some(age), _) => Cell::new(span(age)),
+        };
+        let nodes: BTreeSet<String> = lease.successor_nodes.iter().cloned().collect();
+        let nodes = Vec::from_iter(nodes);
+        let standbys = match &lease.component {
+            Some(_) if nodes.is_empty() => Cell::new("nobody").tinted(Some(Tint::Risk)),
+            None => Cell::new("not known"),
+            Some(_) if wide => Cell::new(nodes.join(" ")),
+            Some(_) => Cell::new(some_of(&nodes, NAMED)),
+        };
+        let gap =
+            |gap: Option<[i64; 2]>| Cell::new(gap.map_or_else(|| "-".to_owned(), |[shortest, longest]| format!("{shortest}-{longest}s")));
+        let mut cells = vec![
+            Cell::new(&lease.name),
+            Cell::new(node),
+            age,
+            Cell::new(lease.transitions.to_string()),
+            standbys,
+            gap(lease.gap_after_exit),
+            gap(lease.gap_after_loss),
+            Cell::new(holder).tinted(tint),
+        ];
+        if wide {
+            let leads = match (&lease.component, &lease.of) {
+                (Some(component), Some(of)) => format!("{of} of {component}"),
+                (component, _) => component.clone().unwrap_or_default(),
+            };
+            cells.extend([
+                Cell::new(format!("{}s", lease.duration_seconds)),
+                Cell::new(leads),
+                Cell::new(&lease.namespace),
+                Cell::new(lease.successors.join(" ")),
+                Cell::new(&lease.holder_identity),
+            ]);
+        }
+        let mut below: Vec<String> = lease.holder_unknown.iter().cloned().collect();
+        if wide || lease.successors.is_empty() {
+            below.extend(
+                lease
+                    .others
+                    .iter()
+                    .map(|other| format!("{} could not take over: {}", other.pod, other.why)),
+            );
+        }
+        table.push(cells, below);
+    }
+    for lease in &doc.missing {
+        let mut cells = vec![
+            Cell::new(&lease.name),
+            Cell::new("-"),
+            Cell::new("does not exist").tinted(Some(Tint::Bad)),
+        ];
+        cells.extend((cells.len()..headers.len()).map(|_| Cell::new("-")));
+        table.push(cells, vec![format!("should be held by a replica of {}", lease.component)]);
+    }
+    table
+}
+
+fn holder(lease: &LeaseRow) -> (String, String, Option<Tint>) {
+    match &lease.holder {
+        Some(holder) => (
+            holder.pod.clone().unwrap_or_else(|| "one of several".to_owned()),
+            holder.node.clone().unwrap_or_default(),
+            None,
+        ),
+        None if lease.holder_identity.is_empty() => ("nobody: released".to_owned(), String::new(), Some(Tint::Faint)),
+        None => ("not found".to_owned(), String::new(), Some(Tint::Risk)),
+    }
+}
+
+/// A time as kubectl writes it, such as `5s`, `3m12s`, `4h`.
+fn span(seconds: i64) -> String {
+    match seconds {
+        ..0 => format!("{seconds}s"),
+        0..120 => format!("{seconds}s"),
+        120..600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        600..10_800 => format!("{}m", seconds / 60),
+        10_800..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
