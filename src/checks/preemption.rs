@@ -32,7 +32,12 @@ fn name(trace: &Trace<'_>, victim: Preempted) -> String {
 fn victims(trace: &Trace<'_>, workload: usize) -> BTreeMap<Preempted, Paths> {
     let all: BTreeSet<Preempted> = trace.ends.iter().flat_map(|end| preempted(trace, end, workload)).collect();
     all.into_iter()
-        .map(|victim| (victim, trace.paths(|end| preempted(trace, end, workload).any(|other| other == victim))))
+        .map(|victim| {
+            (
+                victim,
+                trace.paths(|end| preempted(trace, end, workload).any(|other| other == victim)),
+            )
+        })
         .collect()
 }
 
@@ -43,20 +48,47 @@ pub(super) fn applies(context: &Context<'_>, index: usize, entry: &Workload<'_>)
     let paths = trace.paths(|end| preempted(trace, end, index).next().is_some());
     let (first, _) = victims.first_key_value()?;
     let sure = |paths: &Paths| *paths == Paths::All;
-    let certain: Vec<String> = victims.iter().filter(|(_, paths)| sure(paths)).map(|(victim, _)| name(trace, *victim)).collect();
-    let possible: Vec<String> = victims.iter().filter(|(_, paths)| !sure(paths)).map(|(victim, _)| name(trace, *victim)).collect();
+    let certain: Vec<String> = victims
+        .iter()
+        .filter(|(_, paths)| sure(paths))
+        .map(|(victim, _)| name(trace, *victim))
+        .collect();
+    let possible: Vec<String> = victims
+        .iter()
+        .filter(|(_, paths)| !sure(paths))
+        .map(|(victim, _)| name(trace, *victim))
+        .collect();
     let message = match (certain.is_empty(), possible.is_empty()) {
         (false, true) => format!("the replacement of {} preempts {}", entry.key, listed(&certain)),
         (true, _) => format!("the replacement of {} may preempt {}", entry.key, listed(&possible)),
-        (false, false) => format!("the replacement of {} preempts {}, and may preempt {}", entry.key, listed(&certain), listed(&possible)),
+        (false, false) => format!(
+            "the replacement of {} preempts {}, and may preempt {}",
+            entry.key,
+            listed(&certain),
+            listed(&possible)
+        ),
     };
-    let own = trace.cast.sets.iter().filter(|set| set.workload == index).map(|set| set.priority).max().unwrap_or(0);
+    let own = trace
+        .cast
+        .sets
+        .iter()
+        .filter(|set| set.workload == index)
+        .map(|set| set.priority)
+        .max()
+        .unwrap_or(0);
     let facts = |victim: &Preempted| {
         let (place, priority, budgets) = match *victim {
             Preempted::Candidate(index) => {
                 let candidate = &trace.cast.candidates[index];
-                let budgets = candidate.budgets.iter().map(|budget| trace.cast.budgets[*budget].budget.metadata.name.as_str());
-                (format!(" on {}", trace.cast.node_of(candidate)), priority(&candidate.pod.spec), budgets.collect())
+                let budgets = candidate
+                    .budgets
+                    .iter()
+                    .map(|budget| trace.cast.budgets[*budget].budget.metadata.name.as_str());
+                (
+                    format!(" on {}", trace.cast.node_of(candidate)),
+                    priority(&candidate.pod.spec),
+                    budgets.collect(),
+                )
             }
             Preempted::Replacement(set) => (String::new(), trace.cast.sets[set].priority, Vec::new()),
         };
@@ -64,13 +96,20 @@ pub(super) fn applies(context: &Context<'_>, index: usize, entry: &Workload<'_>)
             [] => String::new(),
             _ => format!("; budget {} does not bind the scheduler", budgets.join(", ")),
         };
-        format!("{}{place} has priority {priority}, the replacement {own}{kept}", name(trace, *victim))
+        format!(
+            "{}{place} has priority {priority}, the replacement {own}{kept}",
+            name(trace, *victim)
+        )
     };
     let command = match *first {
         Preempted::Candidate(index) => {
             let node = trace.cast.node_of(&trace.cast.candidates[index]);
             let selector = format!("spec.nodeName={node}");
-            Some(context.kubectl.line(["get", "pods", "-A", "-o", "wide", "--field-selector", &selector]))
+            Some(
+                context
+                    .kubectl
+                    .line(["get", "pods", "-A", "-o", "wide", "--field-selector", &selector]),
+            )
         }
         Preempted::Replacement(_) => None,
     };

@@ -195,7 +195,11 @@ fn nodes_of_backends(context: &Context<'_>, served: usize) -> Vec<String> {
                 "endpoint {} on {}, {}",
                 candidate.pod.metadata.name,
                 trace.cast.node_of(candidate),
-                if candidate.victim { "where it may be preempted" } else { "which is drained" }
+                if candidate.victim {
+                    "where it may be preempted"
+                } else {
+                    "which is drained"
+                }
             )
         })
         .collect();
@@ -441,13 +445,10 @@ fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[
         object("Service", &entry.namespace, &entry.name),
         format!("{what} {} {} no ready endpoint, {}", listed(names), verb(loss), when(loss)),
     );
-    item.node = entry.candidates.first().map(|candidate| {
-        context
-            .trace
-            .cast
-            .node_of(&context.trace.cast.candidates[*candidate])
-            .to_owned()
-    });
+    item.node = entry
+        .candidates
+        .first()
+        .map(|candidate| context.trace.cast.node_of(&context.trace.cast.candidates[*candidate]).to_owned());
     item.evidence = nodes_of_backends(context, served);
     item.consequence = consequence.to_owned();
     item.remedy = more_replicas(context, served);

@@ -366,7 +366,11 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
 }
 
 fn why_none_left(trace: &Trace<'_>, workload: usize) -> &'static str {
-    let mut members = trace.cast.candidates.iter().filter(|candidate| candidate.workload == Some(workload));
+    let mut members = trace
+        .cast
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.workload == Some(workload));
     if members.any(|candidate| candidate.victim) {
         "replacements of a higher priority take the place of its ready replicas"
     } else if trace.cast.nodes.len() == 1 {

@@ -15,7 +15,9 @@ pub fn autoscaler(snapshot: &Snapshot) -> Option<String> {
         return Some(format!("Deployment {}/{}", scaler.metadata.namespace, scaler.metadata.name));
     }
     let karpenter = ["nodepools.karpenter.sh", "nodeclaims.karpenter.sh"];
-    let found = karpenter.into_iter().find(|name| snapshot.custom_resources.find("", name).is_some())?;
+    let found = karpenter
+        .into_iter()
+        .find(|name| snapshot.custom_resources.find("", name).is_some())?;
     Some(format!("Karpenter (custom resource {found})"))
 }
 
@@ -26,8 +28,18 @@ fn is_autoscaler(deployment: &Deployment) -> bool {
     }
     let labels = [&deployment.metadata.labels, &deployment.spec.template.metadata.labels];
     deployment.metadata.name == CLUSTER_AUTOSCALER
-        || labels.iter().any(|labels| NAMES.iter().any(|name| labels.get(*name).is_some_and(|value| value.ends_with(CLUSTER_AUTOSCALER))))
-        || deployment.spec.template.spec.containers.iter().any(|container| runs(&container.image))
+        || labels.iter().any(|labels| {
+            NAMES
+                .iter()
+                .any(|name| labels.get(*name).is_some_and(|value| value.ends_with(CLUSTER_AUTOSCALER)))
+        })
+        || deployment
+            .spec
+            .template
+            .spec
+            .containers
+            .iter()
+            .any(|container| runs(&container.image))
 }
 
 /// Whether an image is the autoscaler's, whatever its registry and tag; some builds append their architecture.
@@ -45,18 +57,32 @@ mod tests {
     #[test]
     fn by_name_label_image_or_custom_resource() {
         let deployment = |meta: &str, replicas: i64, spec: &str| {
-            let text = format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{namespace: kube-system, {meta}}}\nspec: {{replicas: {replicas}, template: {spec}}}");
+            let text = format!(
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{namespace: kube-system, {meta}}}\nspec: {{replicas: {replicas}, template: {spec}}}"
+            );
             autoscaler(&snapshot(&text))
         };
         let image = |image: &str| format!("{{spec: {{containers: [{{name: c, image: '{image}'}}]}}}}");
-        assert_eq!(deployment("name: cluster-autoscaler", 1, "{}").as_deref(), Some("Deployment kube-system/cluster-autoscaler"));
+        assert_eq!(
+            deployment("name: cluster-autoscaler", 1, "{}").as_deref(),
+            Some("Deployment kube-system/cluster-autoscaler")
+        );
         assert_eq!(deployment("name: cluster-autoscaler", 0, "{}"), None);
         assert!(deployment("name: x, labels: {app.kubernetes.io/name: aws-cluster-autoscaler}", 1, "{}").is_some());
         assert!(deployment("name: x", 1, "{metadata: {labels: {k8s-app: cluster-autoscaler}}}").is_some());
-        assert!(deployment("name: x", 2, &image("registry.example:5000/a/cluster-autoscaler-amd64:v1.33.0@sha256:0")).is_some());
+        assert!(
+            deployment(
+                "name: x",
+                2,
+                &image("registry.example:5000/a/cluster-autoscaler-amd64:v1.33.0@sha256:0")
+            )
+            .is_some()
+        );
         assert_eq!(deployment("name: x", 1, &image("example/vertical-pod-autoscaler:1")), None);
         let resource = |name: &str| {
-            autoscaler(&snapshot(&format!("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}}}")))
+            autoscaler(&snapshot(&format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}}}"
+            )))
         };
         assert_eq!(
             resource("nodepools.karpenter.sh").as_deref(),

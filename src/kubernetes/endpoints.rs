@@ -110,7 +110,10 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
         Err(missing) => return Route::Unknown(missing),
     };
     if service.spec.kind == "ExternalName" {
-        return untold(namespace, format!("{name} is an ExternalName, so who answers is not in the cluster"));
+        return untold(
+            namespace,
+            format!("{name} is an ExternalName, so who answers is not in the cluster"),
+        );
     }
     // A port of 0 is what an absent one decodes to (`k8s.io/apiserver/pkg/util/webhook/client.go`).
     let number = port.filter(|port| *port != 0).unwrap_or(443);

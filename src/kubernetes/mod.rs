@@ -1,8 +1,8 @@
 //! Rules of Kubernetes as pure functions of a snapshot.
 
 pub mod admission;
-pub mod autoscaling;
 pub mod allowance;
+pub mod autoscaling;
 pub mod called;
 pub mod creation;
 pub mod disruption;

@@ -56,7 +56,11 @@ pub fn resolvable(refusal: &str) -> bool {
 pub fn hopeful(placement: &Placement<'_>, decisions: &[Decision], priority: i64) -> Vec<usize> {
     (0..decisions.len())
         .filter(|node| matches!(&decisions[*node], Decision::Refused(reason) if resolvable(reason)))
-        .filter(|node| placement.nodes()[*node].occupants().any(|occupant| self::priority(occupant.spec) < priority))
+        .filter(|node| {
+            placement.nodes()[*node]
+                .occupants()
+                .any(|occupant| self::priority(occupant.spec) < priority)
+        })
         .collect()
 }
 

@@ -1019,10 +1019,7 @@ impl<'a> Cast<'a> {
             }
         };
         for pod in pods.iter().filter(|pod| route.answers(pod)) {
-            match self
-                .candidate_of(pod)
-                .filter(|candidate| self.leaves(&self.candidates[*candidate]))
-            {
+            match self.candidate_of(pod).filter(|candidate| self.leaves(&self.candidates[*candidate])) {
                 Some(candidate) => served.candidates.push(candidate),
                 None => served.others.push(pod.node().unwrap_or_default()),
             }
@@ -1239,10 +1236,7 @@ impl<'a> Cast<'a> {
             .collect();
         if running.iter().any(|pod| pod.ready()) {
             for pod in running {
-                match self
-                    .candidate_of(pod)
-                    .filter(|candidate| self.leaves(&self.candidates[*candidate]))
-                {
+                match self.candidate_of(pod).filter(|candidate| self.leaves(&self.candidates[*candidate])) {
                     Some(candidate) => alive.candidates.push(candidate),
                     None => alive.others += 1,
                 }

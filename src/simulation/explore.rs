@@ -303,11 +303,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
         for index in &choice.accepted {
             let candidate = &self.cast.candidates[*index];
             state.old[*index] = Old::Terminating(state.round);
-            state.placement.terminate(
-                candidate.node,
-                &candidate.pod.metadata.namespace,
-                &candidate.pod.metadata.name,
-            );
+            state
+                .placement
+                .terminate(candidate.node, &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
         }
         // A budget that allows another one within a turn saw the replacements of the earlier ones Ready.
         if state.round > 1 {
@@ -551,7 +549,10 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .filter(|occupant| preemption::priority(occupant.spec) < priority)
             .map(|occupant| occupant.namespace)
             .collect();
-        for missing in namespaces.iter().filter_map(|namespace| snapshot.budgets.in_namespace(namespace).err()) {
+        for missing in namespaces
+            .iter()
+            .filter_map(|namespace| snapshot.budgets.in_namespace(namespace).err())
+        {
             let gap = Gap::unread("which pods of a lower priority their budgets would rather keep", &missing);
             self.gaps.borrow_mut().insert(gap.decisive());
         }
@@ -588,7 +589,12 @@ impl<'a, 'b> Explorer<'a, 'b> {
             occupant.is_some_and(|occupant| occupant.namespace == victim.namespace && occupant.name == victim.name)
         };
         (0..state.new.len())
-            .filter(|index| !matches!(state.new[*index].progress, Progress::Pending | Progress::NotCreated | Progress::Gated))
+            .filter(|index| {
+                !matches!(
+                    state.new[*index].progress,
+                    Progress::Pending | Progress::NotCreated | Progress::Gated
+                )
+            })
             .find(same)
             .map(Victim::New)
     }

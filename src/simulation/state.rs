@@ -454,11 +454,8 @@ impl<'a> State<'a> {
             let candidate = &cast.candidates[index];
             if candidate.holds.iter().all(|hold| self.lets_go(cast, index, hold)) {
                 self.old[index] = Old::Gone(round);
-                self.placement.remove(
-                    candidate.node,
-                    &candidate.pod.metadata.namespace,
-                    &candidate.pod.metadata.name,
-                );
+                self.placement
+                    .remove(candidate.node, &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
                 any = true;
             }
         }
@@ -661,7 +658,9 @@ impl<'a> State<'a> {
             if !failed[self.new[index].set] {
                 continue;
             }
-            if let (Progress::Placed { node, .. } | Progress::Nominated { node }, Some(occupant)) = (self.new[index].progress, self.occupant(cast, index)) {
+            if let (Progress::Placed { node, .. } | Progress::Nominated { node }, Some(occupant)) =
+                (self.new[index].progress, self.occupant(cast, index))
+            {
                 self.placement.remove(node, occupant.namespace, occupant.name);
             }
             self.new.remove(index);

@@ -53,7 +53,11 @@ fn places(trace: &Trace<'_>, state: &State<'_>) -> Vec<(String, Option<usize>)> 
             (trace.cast.workloads[trace.cast.sets[new.set].workload].key.to_string(), node)
         })
         .collect();
-    let gone = state.old.iter().zip(&trace.cast.candidates).filter(|(old, candidate)| candidate.victim && **old != Old::Here);
+    let gone = state
+        .old
+        .iter()
+        .zip(&trace.cast.candidates)
+        .filter(|(old, candidate)| candidate.victim && **old != Old::Here);
     places.extend(gone.map(|(_, candidate)| (candidate.pod.metadata.name.clone(), None)));
     places.sort();
     places

@@ -447,10 +447,7 @@ fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, nodes: &[Rc<No
         &|node| affinity.filter(node),
         &|node| resources.filter(node),
     ];
-    nodes
-        .iter()
-        .map(|node| first(filters.iter().map(|filter| filter(node))))
-        .collect()
+    nodes.iter().map(|node| first(filters.iter().map(|filter| filter(node)))).collect()
 }
 
 #[cfg(test)]
