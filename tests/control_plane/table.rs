@@ -119,9 +119,12 @@ impl Found {
     }
 }
 
-/// What all states of a run showed, by generator and seed; `None` if a state did not come to its end.
+/// What states showed, by generator and seed; `None` if a state did not come to its end.
+type BySeed = BTreeMap<(u32, u64), Option<Found>>;
+
+/// What all states of a run showed.
 #[derive(Clone, Default)]
-pub struct Rows(Arc<Mutex<BTreeMap<(u32, u64), Option<Found>>>>);
+pub struct Rows(Arc<Mutex<BySeed>>);
 
 impl Rows {
     /// Reads what the process that played the state left behind, and says whether it is worth a look.
