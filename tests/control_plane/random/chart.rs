@@ -105,6 +105,7 @@ impl Maker {
         }
         // Its leader election is switched on by the number of replicas.
         if name == "node-feature-discovery-master" && role.replicas > 1 {
+            template["spec"]["containers"][0]["args"] = json!(["-enable-leader-election", "-port=8080"]);
             self.objects.push(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                 "metadata": {"name": "nfd-master.nfd.kubernetes.io", "namespace": NAMESPACE,
                     "annotations": {"test.gpustack-ha/holder": format!("Deployment/{NAMESPACE}/{name}")}},
