@@ -70,6 +70,7 @@ fn ask(objects: &[Value], node: &str, force: bool, withheld: &[Kind]) -> Value {
         },
         flag_words: Vec::new(),
         one_by_one: false,
+        later: Vec::new(),
         accept: Vec::new(),
         kubectl: Kubectl::default(),
         release: None,

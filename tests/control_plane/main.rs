@@ -51,8 +51,8 @@ fn main() {
         }
         std::process::exit(i32::from(!problems.is_empty()));
     }
-    if let Some(file) = std::env::var_os("TABLE") {
-        table::Rows::read(Path::new(&file)).print();
+    if let Ok(files) = std::env::var("TABLE") {
+        table::Rows::read(&files).print();
         return;
     }
     let mut arguments = Arguments::from_args();
