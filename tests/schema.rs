@@ -115,16 +115,18 @@ fn no_field_may_be_missing_or_added() {
 
 #[test]
 fn every_code_is_spelled_out() {
-    let schema = read(PREFLIGHT);
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes));
-    let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
-    for code in Code::ALL {
-        assert!(
-            description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
-            "{}",
-            code.as_str()
-        );
+    for name in ["drain-preflight", "placement", "leases", "pdb", "explanation"] {
+        let schema = read(name);
+        assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes), "{name}");
+        let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
+        for code in Code::ALL {
+            assert!(
+                description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
+                "{name}: {}",
+                code.as_str()
+            );
+        }
     }
 }
 
