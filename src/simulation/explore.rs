@@ -128,6 +128,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
+            if outcome == DrainOutcome::Finishes && self.surely_late(&state) {
+                return vec![self.end_turn(state, DrainOutcome::Fails)];
+            }
             if outcome == DrainOutcome::Finishes && self.may_be_late(&state) {
                 return vec![self.end_turn(state.clone(), outcome), self.end_turn(state, DrainOutcome::Fails)];
             }
@@ -155,6 +158,14 @@ impl<'a, 'b> Explorer<'a, 'b> {
         matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + rounds >= timeout && !longest.is_zero())
     }
 
+    /// Whether `--timeout` ends the waiting before kubectl passes over what stays Terminating.
+    fn surely_late(&self, state: &State<'a>) -> bool {
+        let staying = self.turn(state).filter(|index| matches!(state.old[*index], Old::Terminating(_)));
+        let longest = staying.map(|index| self.cast.flags.grace(self.cast.candidates[index].pod)).max();
+        let skip = Duration::from_secs(self.cast.flags.skip_wait_for_delete_timeout.unsigned_abs());
+        matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + skip >= timeout)
+    }
+
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {
         state.ended.push(outcome);
         state.round = 0;
@@ -174,12 +185,25 @@ impl<'a, 'b> Explorer<'a, 'b> {
         if self.cast.flags.disable_eviction && failed() {
             // The first error ends the deletions, and nothing is waited for.
             DrainOutcome::Fails
-        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        } else if self.turn(state).any(|index| self.waits(state, index)) {
             DrainOutcome::Hangs
         } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
+        }
+    }
+
+    /// Whether kubectl waits for a pod for as long as it waits at all. One that does not end is passed over
+    /// `--skip-wait-for-delete-timeout` after it should have (`k8s.io/kubectl/pkg/drain/drain.go`, waitForDelete).
+    fn waits(&self, state: &State<'a>, index: usize) -> bool {
+        let flags = &self.cast.flags;
+        let skip = Duration::from_secs(u64::try_from(flags.skip_wait_for_delete_timeout).unwrap_or(0));
+        let end = flags.grace(self.cast.candidates[index].pod) + skip + RETRY * state.round.saturating_sub(1);
+        match state.old[index] {
+            Old::Here => true,
+            Old::Terminating(_) => skip.is_zero() || flags.timeout.is_some_and(|timeout| end >= timeout),
+            Old::Gone(_) | Old::Failed(_) => false,
         }
     }
 
@@ -431,9 +455,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             if let Decision::Unknown(why) = decision {
                 let set = &self.cast.sets[state.new[index].set];
                 let key = &self.cast.workloads[set.workload].key;
-                self.gaps
-                    .borrow_mut()
-                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
+                let gap = Gap {
+                    missing: self.cast.snapshot.objects.unread(why).cloned(),
+                    ..Gap::undecided(format!("where the replacement of {key} lands"), why.clone())
+                };
+                self.gaps.borrow_mut().insert(gap.of(Class::Nodes));
             }
         }
         // The scheduler never sees a pod that names its node, and the kubelet does not look at the cordon.
