@@ -5,6 +5,7 @@ pub mod connection;
 pub mod drain;
 pub mod explain;
 pub mod help;
+pub mod snapshot;
 pub mod version;
 pub mod views;
 
@@ -49,16 +50,18 @@ impl Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what `kubectl drain` of these nodes would do, in one verdict
+    /// Say what `kubectl drain` of these nodes would do
     DrainPreflight(drain::DrainPreflightArgs),
-    /// Show which replica of which component is where, who leads, and what the loss of a node would take
+    /// Show where replicas are, and what a lost node would take
     Placement(views::PlacementArgs),
-    /// Show which disruption budgets hold: what they guard, what they allow now, and whether they can ever allow one
+    /// Show what disruption budgets guard, and what they allow
     Pdb(views::PdbArgs),
-    /// Show who holds each lease, how fresh it is, and who could take over
+    /// Show who holds each lease, and who could take over
     Leases(views::LeasesArgs),
-    /// Say what a finding means, when it is raised, and how to fix it
+    /// Say what a finding means, and how to fix it
     Explain(explain::ExplainArgs),
+    /// Write all that the commands read into one file, for -f
+    Snapshot(snapshot::SnapshotArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's
@@ -76,6 +79,10 @@ pub struct SourceFlags {
     /// The files are the whole cluster: what they do not hold does not exist
     #[arg(long, requires = "filename")]
     pub complete: bool,
+
+    /// Print the least rights that the command needs, as roles for kubectl apply, and do nothing else
+    #[arg(long)]
+    pub explain_rbac: bool,
 
     /// Helm release of the install, where there are several
     #[arg(long, value_name = "NAME")]

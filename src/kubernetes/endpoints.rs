@@ -315,6 +315,10 @@ status: {status}"
     fn a_ready_pod_at_the_named_port_answers() {
         let snapshot = snapshot(SERVICES);
         let route = pods(&snapshot, "gpustack-operator-worker", None);
+        assert_eq!(
+            (route.service().metadata.name.as_str(), route.port().port),
+            ("gpustack-operator-worker", 443)
+        );
         let ready = worker("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
         assert!(route.answers(&ready));
         assert!(!route.answers(&worker(
@@ -440,5 +444,30 @@ status: {status}"
         assert!(
             matches!(route(&partial, "n", "fake", None), Route::Unknown(missing) if missing.kind == crate::cluster::kinds::Kind::EndpointSlice)
         );
+    }
+
+    #[test]
+    fn an_endpoint_is_the_pod_that_it_names_or_whose_address_it_has() {
+        let status = "status: {podIP: 10.0.0.1}";
+        let metadata = "metadata: {name: w, namespace: n}";
+        let own = format!("{{{metadata}, {status}}}");
+        for (endpoint, pod_yaml, same) in [
+            ("targetRef: {kind: Pod, name: w, namespace: n}", own.as_str(), true),
+            ("targetRef: {kind: Pod, name: w}", &own, true),
+            ("targetRef: {kind: Pod, name: w, namespace: other}", &own, false),
+            ("targetRef: {kind: Pod, name: x, namespace: n}", &own, false),
+            ("targetRef: {kind: Node, name: w, namespace: n}", &own, false),
+            ("addresses: [10.0.0.1]", &own, true),
+            ("addresses: [10.0.0.2]", &own, false),
+            (
+                "addresses: [10.0.0.1]",
+                &format!("{{{metadata}, spec: {{hostNetwork: true}}, {status}}}"),
+                false,
+            ),
+            ("addresses: ['']", &format!("{{{metadata}}}"), false),
+        ] {
+            let read: Endpoint = serde_saphyr::from_str(&format!("{{{endpoint}}}")).unwrap();
+            assert_eq!(is_pod(&read, "n", &pod(pod_yaml)), same, "{endpoint} {pod_yaml}");
+        }
     }
 }

@@ -174,12 +174,25 @@ impl<'a, 'b> Explorer<'a, 'b> {
         if self.cast.flags.disable_eviction && failed() {
             // The first error ends the deletions, and nothing is waited for.
             DrainOutcome::Fails
-        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        } else if self.turn(state).any(|index| self.waits(state, index)) {
             DrainOutcome::Hangs
         } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
+        }
+    }
+
+    /// Whether kubectl waits for a pod for as long as it waits at all. One that does not end is passed over
+    /// `--skip-wait-for-delete-timeout` after it should have (`k8s.io/kubectl/pkg/drain/drain.go`, waitForDelete).
+    fn waits(&self, state: &State<'a>, index: usize) -> bool {
+        let flags = &self.cast.flags;
+        let skip = Duration::from_secs(u64::try_from(flags.skip_wait_for_delete_timeout).unwrap_or(0));
+        let end = flags.grace(self.cast.candidates[index].pod) + skip + RETRY * state.round.saturating_sub(1);
+        match state.old[index] {
+            Old::Here => true,
+            Old::Terminating(_) => skip.is_zero() || flags.timeout.is_some_and(|timeout| end >= timeout),
+            Old::Gone(_) | Old::Failed(_) => false,
         }
     }
 
@@ -431,9 +444,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             if let Decision::Unknown(why) = decision {
                 let set = &self.cast.sets[state.new[index].set];
                 let key = &self.cast.workloads[set.workload].key;
-                self.gaps
-                    .borrow_mut()
-                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
+                let gap = Gap {
+                    missing: self.cast.snapshot.objects.unread(why).cloned(),
+                    ..Gap::undecided(format!("where the replacement of {key} lands"), why.clone())
+                };
+                self.gaps.borrow_mut().insert(gap.of(Class::Nodes));
             }
         }
         // The scheduler never sees a pod that names its node, and the kubelet does not look at the cordon.
@@ -624,6 +639,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let mut kind = vec![
                 i64::from(state.crashes(self.cast, index, *node)),
                 i64::from(self.cast.nodes.contains(node)),
+                self.cast
+                    .later
+                    .iter()
+                    .position(|later| later == node)
+                    .map_or(-1, super::cast::count),
                 i64::from(state.placement.nodes()[*node].node().ready()),
             ];
             for view in &views {

@@ -313,11 +313,18 @@ fn entry<'a>(document: &'a Value, pod: &PodReality) -> Option<&'a Value> {
 
 /// What is left without a place, crashing or not made was told beforehand, whatever else was hedged.
 fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
-    // Whom replacements preempt elsewhere has findings, and no entry.
-    let preempting = items(&document["findings"]).any(|finding| finding["code"] == "replacement-preempts");
+    // Victims of preemption are evicted by nobody: a finding names their workload.
+    let named = |workload: &str| {
+        items(&document["findings"]).any(|finding| {
+            let object = &finding["object"];
+            let key = format!("{}/{}/{}", text(&object["kind"]), text(&object["namespace"]), text(&object["name"]));
+            text(&finding["code"]).starts_with("replacement-") && key == workload
+        })
+    };
     for (workload, new) in &reality.replacements {
-        let drained = reality.pods.iter().any(|pod| pod.workload == *workload);
-        let preempted = preempting && !drained && named(document, workload);
+        if !reality.pods.iter().any(|pod| pod.workload == *workload) && named(workload) {
+            continue;
+        }
         let told: Vec<&str> = reality
             .pods
             .iter()
@@ -333,7 +340,7 @@ fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) 
         for (outcome, seen) in really {
             let rank = |name: &str| REPLACEMENTS.iter().position(|known| *known == name);
             let covers = |told: &&&str| **told == "unknown" || rank(told) >= rank(outcome);
-            if told.iter().filter(covers).count() < seen && !preempted {
+            if told.iter().filter(covers).count() < seen {
                 problems.push(format!("{workload}: replacements told {told:?}; really {seen} {outcome}"));
             }
         }

@@ -15,10 +15,12 @@ mod quiet;
 mod random;
 mod reality;
 mod record;
+mod rights;
 mod selftest;
 mod sockets;
 mod state;
 mod table;
+mod views;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,14 @@ fn main() {
         }
         std::process::exit(i32::from(!problems.is_empty()));
     }
+    if let (Some(file), Some(components)) = (std::env::var_os(rights::RIGHTS), std::env::var_os(COMPONENTS)) {
+        network::prepare();
+        let problems = rights::play(Path::new(&file), Path::new(&components));
+        for problem in &problems {
+            println!("WRONG: {problem}");
+        }
+        std::process::exit(i32::from(!problems.is_empty()));
+    }
     if let Some(file) = std::env::var_os("TABLE") {
         table::Rows::read(Path::new(&file)).print();
         return;
@@ -58,7 +68,7 @@ fn main() {
         let rows = rows.clone();
         Trial::test(format!("random-{seed}"), move || random_trial(seed, &rows))
     });
-    let checks = selftest::trials().into_iter().chain([random::selftest()]);
+    let checks = selftest::trials().into_iter().chain([random::selftest()]).chain(rights::trials());
     let trials = checks.chain(states).chain(random).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     rows.print();
@@ -129,12 +139,16 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let dry_run = std::env::var_os(RESULT).map(|_| reality::dry_run(&cluster, drain));
     let captured = record::capture(&cluster);
     let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
+    let viewed = (!observe_only()).then(|| views::run(&cluster, &captured));
+    let watch = (!observe_only()).then(|| views::Watch::begin(&cluster));
     let reality = reality::observe(&cluster, &api, &state, drain);
     say("drained and settled");
     println!("{}", serde_json::to_string_pretty(&reality).expect("reality as JSON"));
 
     let stated = Some(&state.expect).filter(|expect| !expect.verdict.is_empty());
     let mut problems = stated.map_or_else(Vec::new, |expect| compare::happened(expect, &reality));
+    problems.extend(viewed.unwrap_or_default());
+    problems.extend(watch.and_then(|watch| watch.end(&cluster).err()));
     if let Some(predicted) = &predicted {
         match predicted {
             Ok(document) => {
