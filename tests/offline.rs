@@ -69,30 +69,18 @@ struct Answer {
     errors: String,
 }
 
-/// Asks `drain-preflight` about a list of objects; every document is valid by the schema.
-fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
-    let answer = command("drain-preflight", arguments, objects)?;
-    if let Some(document) = &answer.document {
-        let problems = schema::errors("drain-preflight", document);
-        if !problems.is_empty() {
-            return Err(format!("not a valid document: {}", problems.join("\n")).into());
-        }
-        let accepted = document["findings"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|finding| finding["accepted"] == true);
-        if document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
-            return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
-        }
-    }
-    Ok(answer)
-}
+/// Commands that can be asked; the schema of a document is called after its command.
+const COMMANDS: &[&str] = &["drain-preflight", "placement", "leases", "pdb"];
 
-/// Asks a command about a list of objects.
-fn command(name: &str, arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
+/// Asks about a list of objects: `drain-preflight`, unless the arguments begin with another command. Every document is
+/// valid by its schema.
+fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
+    let (command, arguments) = match arguments {
+        [first, rest @ ..] if COMMANDS.contains(&first.as_str()) => (first.as_str(), rest),
+        _ => ("drain-preflight", arguments),
+    };
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"))
-        .args([name, "-o", "json", "-f", "-"])
+        .args([command, "-o", "json", "-f", "-"])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -107,6 +95,20 @@ fn command(name: &str, arguments: &[String], objects: &[Value]) -> Result<Answer
         true => None,
         false => Some(serde_json::from_slice::<Value>(&output.stdout)?),
     };
+    if let Some(document) = &document {
+        let problems = schema::errors(command, document);
+        if !problems.is_empty() {
+            return Err(format!("not a valid document: {}", problems.join("\n")).into());
+        }
+        let accepted = document["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|finding| finding["accepted"] == true);
+        if command == "drain-preflight" && document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
+            return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
+        }
+    }
     Ok(Answer { exit, document, errors })
 }
 

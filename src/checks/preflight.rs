@@ -34,6 +34,8 @@ pub struct Request {
     pub flag_words: Vec<String>,
     /// A drain and an uncordon of each node in turn, instead of one drain of all.
     pub one_by_one: bool,
+    /// Nodes that are drained afterwards, in that order.
+    pub later: Vec<String>,
     /// Accepted findings.
     pub accept: Vec<Accepted>,
     /// How the user reaches the cluster.
@@ -59,7 +61,7 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         Found::One(install) => Some(install),
         _ => None,
     };
-    let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new());
+    let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new()).before(&request.later);
     let preempting;
     let mut traces = played(snapshot, &plain, request);
     if traces.iter().any(|trace| !trace.victims.is_empty()) {
@@ -142,7 +144,7 @@ fn with_victims(snapshot: &Snapshot, traces: &[Trace<'_>], request: &Request) ->
     let more = |traces: &[Trace<'_>]| -> BTreeSet<_> { traces.iter().flat_map(|trace| trace.victims.clone()).collect() };
     let mut victims = more(traces);
     loop {
-        let props = Props::new(snapshot, &request.nodes, &victims);
+        let props = Props::new(snapshot, &request.nodes, &victims).before(&request.later);
         let next = more(&played(snapshot, &props, request));
         if next.is_empty() || victims.len() + next.len() > trace::MAX_VICTIMS {
             return props;

@@ -87,9 +87,19 @@ pub struct Props {
     unread_budget: PodDisruptionBudget,
     /// Namespace and name of pods off the drained nodes that replacements may preempt.
     victims: BTreeSet<(String, String)>,
+    /// Nodes that are drained afterwards: whatever else makes nodes alike, it matters which of these a pod is on.
+    later: Vec<String>,
 }
 
 impl Props {
+    /// The same where these nodes are drained afterwards.
+    pub fn before(self, later: &[String]) -> Self {
+        Self {
+            later: later.to_vec(),
+            ..self
+        }
+    }
+
     /// Stand-in templates and names for the replacements of the pods on the given nodes, and of those that may be
     /// preempted, by namespace and name.
     pub fn new(snapshot: &Snapshot, nodes: &[String], victims: &BTreeSet<(String, String)>) -> Self {
@@ -399,6 +409,8 @@ pub struct Cast<'a> {
     pub flags: DrainFlags,
     /// Nodes in the order of their turns, as indexes of the placement.
     pub nodes: Vec<usize>,
+    /// Nodes that are drained afterwards.
+    pub later: Vec<usize>,
     /// Placement before the drain, with the cordons.
     pub placement: Placement<'a>,
     /// Pods on the drained nodes.
@@ -452,6 +464,7 @@ impl<'a> Cast<'a> {
         let mut cast = Self {
             snapshot,
             flags: flags.clone(),
+            later: props.later.iter().filter_map(|name| placement.index(name)).collect(),
             nodes,
             placement,
             candidates: Vec::new(),

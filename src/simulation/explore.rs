@@ -632,6 +632,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let mut kind = vec![
                 i64::from(state.crashes(self.cast, index, *node)),
                 i64::from(self.cast.nodes.contains(node)),
+                self.cast
+                    .later
+                    .iter()
+                    .position(|later| later == node)
+                    .map_or(-1, super::cast::count),
                 i64::from(state.placement.nodes()[*node].node().ready()),
             ];
             for view in &views {

@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::{ask, command, finish};
+use crate::{ask, finish};
 
 /// The first document of a state.
 #[derive(Deserialize)]
@@ -44,6 +44,12 @@ struct Run {
     /// Fields of the pods alone, merged: metadata, spec, status.
     #[serde(default)]
     pod: Value,
+    /// The same for single pods, in their order.
+    #[serde(default)]
+    each: Vec<Value>,
+    /// Fields of the Deployment alone, merged.
+    #[serde(default)]
+    deployment: Value,
 }
 
 #[derive(Deserialize, Clone)]
@@ -53,9 +59,7 @@ struct Case {
     #[serde(default)]
     #[allow(dead_code, reason = "the table of reports is held against the files")]
     reports: Vec<String>,
-    /// Another command than `drain-preflight`.
-    command: Option<String>,
-    /// Arguments.
+    /// Arguments of `drain-preflight`, or of the command that comes first.
     ask: Vec<String>,
     verdict: Option<String>,
     outcome: Option<String>,
@@ -138,8 +142,11 @@ impl Run {
         let template = json!({"metadata": {"labels": labels}, "spec": spec});
         let set = format!("{name}-1");
         let body = json!({"replicas": self.on.len(), "selector": {"matchLabels": labels}, "template": template});
+        let mut deployment =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}, "spec": body});
+        merge(&mut deployment, &self.deployment);
         let mut objects = vec![
-            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}, "spec": body}),
+            deployment,
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
                    "metadata": {"name": set, "namespace": namespace, "ownerReferences": owned("Deployment", name)}, "spec": body}),
         ];
@@ -151,6 +158,7 @@ impl Run {
                            "conditions": [{"type": "Ready", "status": if self.unready { "False" } else { "True" }}]}});
             pod["spec"]["nodeName"] = json!(node);
             merge(&mut pod, &self.pod);
+            merge(&mut pod, self.each.get(index).unwrap_or(&Value::Null));
             objects.push(pod);
         }
         objects
@@ -185,10 +193,7 @@ impl Case {
             assert_eq!(kinds.len(), self.without.len(), "known kinds");
             objects = crate::without(&objects, &kinds);
         }
-        let answer = match &self.command {
-            Some(name) => command(name, &arguments, &objects)?,
-            None => ask(&arguments, &objects)?,
-        };
+        let answer = ask(&arguments, &objects)?;
         let mut problems = Vec::new();
         let mut same = |what: &str, stated: &Value, found: &Value| {
             if stated != found {
