@@ -466,9 +466,21 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
             ..none
         };
     }
-    let of = |end: &State<'_>| trace.replacement(end, index).map_or(ReplacementOutcome::None, outcome);
+    // Of alike pods nobody can tell which one stands for a pod that was preempted elsewhere.
+    let alike = |new: &New| {
+        new.replaces
+            .is_some_and(|other| other == index || trace.cast.candidates[other].victim && trace.cast.candidates[other].set == candidate.set)
+    };
+    let of = |end: &State<'_>| {
+        let outcomes = end.new.iter().filter(|new| alike(new)).map(outcome);
+        outcomes.max().unwrap_or(ReplacementOutcome::None)
+    };
     let worst = trace.ends.iter().map(of).max().unwrap_or(ReplacementOutcome::None);
-    let certainty = trace.paths(|end| of(end) == worst).certainty().unwrap_or(Certainty::Possible);
+    let same = |end: &State<'_>| end.new.iter().filter(|new| alike(new)).all(|new| outcome(new) == worst);
+    let certainty = trace
+        .paths(|end| of(end) == worst && same(end))
+        .certainty()
+        .unwrap_or(Certainty::Possible);
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
     for end in &trace.ends {
         if let Some(new) = trace.replacement(end, index) {
@@ -479,10 +491,7 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
         .ends
         .iter()
         .find_map(|end| {
-            let position = end
-                .new
-                .iter()
-                .position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
+            let position = end.new.iter().position(|new| alike(new) && outcome(new) == worst)?;
             let new = &end.new[position];
             Some(match new.progress {
                 Progress::Pending | Progress::Nominated { .. } => workloads::reasons(trace, end, position),
