@@ -444,9 +444,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             if let Decision::Unknown(why) = decision {
                 let set = &self.cast.sets[state.new[index].set];
                 let key = &self.cast.workloads[set.workload].key;
-                self.gaps
-                    .borrow_mut()
-                    .insert(Gap::undecided(format!("where the replacement of {key} lands"), why.clone()).of(Class::Nodes));
+                let gap = Gap {
+                    missing: self.cast.snapshot.objects.unread(why).cloned(),
+                    ..Gap::undecided(format!("where the replacement of {key} lands"), why.clone())
+                };
+                self.gaps.borrow_mut().insert(gap.of(Class::Nodes));
             }
         }
         // The scheduler never sees a pod that names its node, and the kubelet does not look at the cordon.

@@ -314,7 +314,18 @@ fn entry<'a>(document: &'a Value, pod: &PodReality) -> Option<&'a Value> {
 
 /// What is left without a place, crashing or not made was told beforehand, whatever else was hedged.
 fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    // Victims of preemption are evicted by nobody: a finding names their workload.
+    let named = |workload: &str| {
+        items(&document["findings"]).any(|finding| {
+            let object = &finding["object"];
+            let key = format!("{}/{}/{}", text(&object["kind"]), text(&object["namespace"]), text(&object["name"]));
+            text(&finding["code"]).starts_with("replacement-") && key == workload
+        })
+    };
     for (workload, new) in &reality.replacements {
+        if !reality.pods.iter().any(|pod| pod.workload == *workload) && named(workload) {
+            continue;
+        }
         let told: Vec<&str> = reality
             .pods
             .iter()
@@ -418,13 +429,6 @@ pub fn hedged(document: &Value) -> bool {
     possible(&document["drain"])
         || items(&document["evictions"]).any(|entry| possible(entry) || possible(&entry["replacement"]))
         || items(&document["unserved"]).any(possible)
-}
-
-/// Whether something was left undecided.
-pub fn undecided(document: &Value) -> bool {
-    document["verdict"] == "unknown"
-        || document["drain"]["outcome"] == "unknown"
-        || items(&document["evictions"]).any(|entry| entry["replacement"]["outcome"] == "unknown")
 }
 
 fn text(value: &Value) -> &str {
