@@ -69,10 +69,18 @@ struct Answer {
     errors: String,
 }
 
-/// Asks about a list of objects; every document is valid by the schema, and the exit code follows from the verdict.
+/// Commands that can be asked; the schema of a document is called after its command.
+const COMMANDS: &[&str] = &["drain-preflight", "placement", "leases", "pdb"];
+
+/// Asks about a list of objects: `drain-preflight`, unless the arguments begin with another command. Every document is
+/// valid by its schema.
 fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
+    let (command, arguments) = match arguments {
+        [first, rest @ ..] if COMMANDS.contains(&first.as_str()) => (first.as_str(), rest),
+        _ => ("drain-preflight", arguments),
+    };
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-gpustack_ha"))
-        .args(["drain-preflight", "-o", "json", "-f", "-"])
+        .args([command, "-o", "json", "-f", "-"])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -88,7 +96,7 @@ fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
         false => Some(serde_json::from_slice::<Value>(&output.stdout)?),
     };
     if let Some(document) = &document {
-        let problems = schema::errors("drain-preflight", document);
+        let problems = schema::errors(command, document);
         if !problems.is_empty() {
             return Err(format!("not a valid document: {}", problems.join("\n")).into());
         }
@@ -97,7 +105,7 @@ fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
             .into_iter()
             .flatten()
             .any(|finding| finding["accepted"] == true);
-        if document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
+        if command == "drain-preflight" && document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
             return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
         }
     }

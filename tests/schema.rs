@@ -1,6 +1,6 @@
 //! The schemas in `docs/schema` say what is printed.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/documents.rs"]
 mod documents;
@@ -8,6 +8,7 @@ mod documents;
 mod schema;
 
 use gpustack_ha::checks::codes::Code;
+use gpustack_ha::gpustack::install::{self, Found};
 // The sample documents name these from the crate's root.
 use gpustack_ha::{checks, report};
 use serde_json::{Value, json};
@@ -41,6 +42,33 @@ fn documents_are_valid() {
     bare.header.observed_at = None;
     bare.header.install = None;
     schema::assert_valid(PREFLIGHT, &serde_json::to_value(&bare).unwrap());
+}
+
+/// The documents of the views, by their schema, as an example gives them.
+fn views() -> Vec<(&'static str, Value)> {
+    let file = std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/high-availability.yaml"));
+    let cluster = gpustack_ha::cluster::files::read(&[file], true).unwrap();
+    let Found::One(install) = install::find(&cluster, None, None) else {
+        panic!("no install")
+    };
+    let request = checks::assessed::Request {
+        accept: Vec::new(),
+        kubectl: report::shell::Kubectl::default(),
+        all: false,
+    };
+    let install = Some(&install);
+    vec![
+        ("placement", json!(checks::placement::assess(&cluster, install, &request))),
+        ("leases", json!(checks::leases::assess(&cluster, install, &request))),
+        ("pdb", json!(checks::pdb::assess(&cluster, install, &request))),
+    ]
+}
+
+#[test]
+fn views_are_valid() {
+    for (name, document) in views() {
+        schema::assert_valid(name, &document);
+    }
 }
 
 #[test]
@@ -97,34 +125,41 @@ fn objects(value: &Value, pointer: &str, check: &mut dyn FnMut(&str)) {
 
 #[test]
 fn no_field_may_be_missing_or_added() {
-    for (_, document) in documents::all() {
-        let document = serde_json::to_value(document).unwrap();
+    let preflights = documents::all()
+        .into_iter()
+        .map(|(_, document)| (PREFLIGHT, serde_json::to_value(document).unwrap()));
+    for (name, document) in preflights.chain(views()) {
         objects(&document, "", &mut |pointer| {
             let fields: Vec<String> = document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
             for field in fields {
                 let mut without = document.clone();
                 without.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&field);
-                assert!(!schema::errors(PREFLIGHT, &without).is_empty(), "without {pointer}/{field}");
+                assert!(!schema::errors(name, &without).is_empty(), "{name} without {pointer}/{field}");
             }
             let mut with = document.clone();
             with.pointer_mut(pointer).unwrap()["another"] = json!(1);
-            assert!(!schema::errors(PREFLIGHT, &with).is_empty(), "with {pointer}/another");
+            assert!(!schema::errors(name, &with).is_empty(), "{name} with {pointer}/another");
         });
     }
 }
 
+/// The schemas of documents with findings.
+const SCHEMAS: &[&str] = &[PREFLIGHT, "placement", "leases", "pdb"];
+
 #[test]
 fn every_code_is_spelled_out() {
-    let schema = read(PREFLIGHT);
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes));
-    let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
-    for code in Code::ALL {
-        assert!(
-            description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
-            "{}",
-            code.as_str()
-        );
+    for name in SCHEMAS {
+        let schema = read(name);
+        assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes), "{name}");
+        let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
+        for code in Code::ALL {
+            assert!(
+                description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
+                "{name}: {}",
+                code.as_str()
+            );
+        }
     }
 }
 
@@ -145,6 +180,8 @@ fn every_field_is_described() {
             walk(field, &format!("{pointer}/{name}"));
         }
     }
-    walk(&read(PREFLIGHT), "");
+    for name in SCHEMAS {
+        walk(&read(name), name);
+    }
     walk(&read("explanation"), "");
 }

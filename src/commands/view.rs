@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::checks::assessed::Request;
 use crate::cli::connection::ConnectionFlags;
 use crate::cli::views::ViewFlags;
@@ -53,7 +55,7 @@ pub async fn run(view: &impl View, flags: &ViewFlags, connection: &ConnectionFla
         }
         return watch(view, flags, connection, &request).await;
     }
-    let (document, verdict) = once(view, flags, connection, &request).await?;
+    let (document, verdict) = once(view, flags, connection, &request, &mut None).await?;
     super::print(&document, &flags.output)?;
     Ok(exit(verdict, flags.fail_on))
 }
@@ -72,17 +74,30 @@ async fn once<V: View>(
     flags: &ViewFlags,
     connection: &ConnectionFlags,
     request: &Request,
+    chosen: &mut Option<(String, String)>,
 ) -> Result<(V::Document, Verdict), Failure> {
-    let release = flags.source.release.as_deref();
+    let release = chosen
+        .as_ref()
+        .map(|(release, _)| release)
+        .or(flags.source.release.as_ref())
+        .cloned();
+    let release = release.as_deref();
     let snapshot = if flags.source.filename.is_empty() {
         reading::views::read(connection, release, &view.wanted()).await?
     } else {
         reading::from_files(&flags.source)?
     };
-    let namespace = reading::views::namespace_of(&snapshot, connection);
+    let namespace = match chosen {
+        Some((_, namespace)) => Some(namespace.clone()),
+        None => reading::views::namespace_of(&snapshot, connection),
+    };
     let install = match install::find(&snapshot, release, namespace.as_deref()) {
         Found::One(install) => Some(install),
-        Found::Several(found) => Some(installs::which(found)?),
+        Found::Several(found) => {
+            let install = installs::which(found)?;
+            *chosen = Some((install.release.to_owned(), install.namespace.to_owned()));
+            Some(install)
+        }
         Found::None | Found::Unknown(_) if request.all => None,
         Found::None => return Err(no_install(release, namespace.as_deref())),
         Found::Unknown(missing) => return Err(cannot_look(&missing)),
@@ -112,33 +127,39 @@ fn cannot_look(missing: &NotRead) -> Failure {
 async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags, request: &Request) -> Result<u8, Failure> {
     Progress::forbid();
     let screen = io::stdout().is_terminal() && matches!(flags.output.output, Format::Table | Format::Wide);
-    let mut shown: Option<Vec<u8>> = None;
+    let (mut shown, mut chosen, mut said): (Option<Vec<u8>>, _, _) = (None, None, String::new());
     loop {
         let turn = async {
-            let (document, _) = once(view, flags, connection, request).await?;
-            super::written(&document, &flags.output)
+            let (document, _) = once(view, flags, connection, request, &mut chosen).await?;
+            let text = super::written(&document, &flags.output)?;
+            // A screen shows how time goes by; a file gets a new document only for something new.
+            let essence = if screen { text.clone() } else { essence(&document)? };
+            Ok::<_, Failure>((text, essence))
         };
         let text = tokio::select! {
             text = turn => text,
             _ = tokio::signal::ctrl_c() => return Ok(0),
         };
-        let text = match (text, &shown) {
-            (Ok(text), _) => text,
+        let (text, essence) = match (text, &shown) {
+            (Ok(found), _) => found,
             // What could be shown once may be shown again: a server that restarts is no reason to end.
             (Err(failure), Some(_)) => {
-                eprintln!("{}", failure.text());
-                Vec::new()
+                if said != failure.text() {
+                    said = failure.text();
+                    eprintln!("{said}");
+                }
+                (Vec::new(), Vec::new())
             }
             (Err(failure), None) => return Err(failure),
         };
-        if !text.is_empty() && shown.as_ref() != Some(&text) {
+        if !text.is_empty() && shown.as_ref() != Some(&essence) {
             let mut out = io::stdout().lock();
             let clear: &[u8] = if screen { b"\x1b[H\x1b[2J" } else { b"" };
             let done = out.write_all(clear).and_then(|()| out.write_all(&text)).and_then(|()| out.flush());
             match done {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
                 Err(error) => return Err(Failure::unreadable(format!("cannot write the answer: {error}"), None)),
-                Ok(()) => shown = Some(text),
+                Ok(()) => shown = Some(essence),
             }
         }
         tokio::select! {
@@ -146,4 +167,19 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
             _ = tokio::signal::ctrl_c() => return Ok(0),
         }
     }
+}
+
+/// What a document says besides how late it is.
+fn essence(document: &impl Report) -> Result<Vec<u8>, Failure> {
+    let unwritten = |error: serde_json::Error| super::unwritten(&io::Error::other(error));
+    let mut value = serde_json::to_value(document).map_err(unwritten)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("observedAt");
+        for lease in fields.get_mut("leases").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(lease) = lease.as_object_mut() {
+                lease.remove("ageSeconds");
+            }
+        }
+    }
+    serde_json::to_vec(&value).map_err(unwritten)
 }

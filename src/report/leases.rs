@@ -10,7 +10,7 @@ use super::page::{Page, Report};
 use super::style::Tint;
 use super::table::{Cell, Table};
 use super::view;
-use super::words::{NAMED, some_of};
+use super::words::{NAMED, some_of, span};
 
 /// What `leases` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -204,17 +204,5 @@ fn holder(lease: &LeaseRow) -> (String, String, Option<Tint>) {
         ),
         None if lease.holder_identity.is_empty() => ("nobody: released".to_owned(), String::new(), Some(Tint::Faint)),
         None => ("not found".to_owned(), String::new(), Some(Tint::Risk)),
-    }
-}
-
-/// A time as kubectl writes it, such as `5s`, `3m12s`, `4h`.
-fn span(seconds: i64) -> String {
-    match seconds {
-        ..0 => format!("{seconds}s"),
-        0..120 => format!("{seconds}s"),
-        120..600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        600..10_800 => format!("{}m", seconds / 60),
-        10_800..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
     }
 }

@@ -42,3 +42,110 @@ fn capital(text: &str) -> String {
     }
     text.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use crate::checks::assessed::Request;
+    use crate::checks::{leases, placement};
+    use crate::cluster::files;
+    use crate::cluster::snapshot::Snapshot;
+    use crate::gpustack::install::{self, Found};
+    use crate::kubernetes::testing::snapshot;
+    use crate::report::page::Report;
+    use crate::report::shell::Kubectl;
+    use crate::report::style::Style;
+    use crate::report::terminal;
+    use crate::report::text::{is_plain, width};
+
+    fn shown(doc: &dyn Fn(bool) -> crate::report::page::Page, columns: usize, wide: bool) -> String {
+        let style = Style {
+            color: false,
+            width: columns,
+            ascii: false,
+            headers: true,
+        };
+        let mut out = Vec::new();
+        terminal::write(&doc(wide), &style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// The page of each view, by its name.
+    fn pages(cluster: &Snapshot, check: &mut dyn FnMut(&str, &dyn Fn(bool) -> crate::report::page::Page)) {
+        let Found::One(install) = install::find(cluster, None, None) else {
+            panic!("no install")
+        };
+        let request = Request {
+            accept: Vec::new(),
+            kubectl: Kubectl::default(),
+            all: false,
+        };
+        let document = placement::assess(cluster, Some(&install), &request);
+        check("placement", &|wide| document.page(wide));
+        let document = leases::assess(cluster, Some(&install), &request);
+        check("leases", &|wide| document.page(wide));
+    }
+
+    fn example() -> Snapshot {
+        let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/high-availability.yaml"));
+        let mut cluster = files::read(&[file], true).unwrap();
+        cluster.observed_at = Some("2026-01-01T00:00:04Z".parse().unwrap());
+        cluster
+    }
+
+    #[test]
+    fn looks() {
+        pages(&example(), &mut |name, page| {
+            for columns in [60, 100, 200] {
+                insta::assert_snapshot!(format!("{name}-{columns}"), shown(page, columns, false));
+            }
+            insta::assert_snapshot!(format!("{name}-wide"), shown(page, 200, true));
+        });
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        pages(&example(), &mut |name, page| {
+            for columns in (60..=240).step_by(9) {
+                for wide in [false, true] {
+                    for line in shown(page, columns, wide).lines() {
+                        // One argument of a command may be longer: cut, it could not be pasted.
+                        let alone = !line.trim().trim_end_matches(" \\").contains(' ') || line.contains('\'');
+                        assert!(alone || width(line) <= columns, "{name} at {columns}: {line}");
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn hostile_text_cannot_act() {
+        let text = r"SAFE\n\e[2J\u202e<script>";
+        let cluster = snapshot(&format!(
+            r#"
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: "w{text}", namespace: "n{text}"}}, spec: {{replicas: 2, template: {{metadata: {{labels: {{app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: operator}}}}}}}}}}
+---
+{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: s, namespace: "n{text}", ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: "w{text}", controller: true}}]}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: "p{text}", namespace: "n{text}", ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: s, controller: true}}]}}, spec: {{nodeName: "x{text}"}}, status: {{phase: Running, containerStatuses: [{{name: "c{text}", state: {{waiting: {{reason: "r{text}"}}}}}}]}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: "q{text}", namespace: "n{text}", ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: s, controller: true}}]}}, status: {{phase: Pending, conditions: [{{type: PodScheduled, status: "False", message: "m{text}"}}]}}}}
+---
+{{apiVersion: v1, kind: Node, metadata: {{name: "x{text}", labels: {{topology.kubernetes.io/zone: "z{text}"}}}}, spec: {{unschedulable: true, taints: [{{key: "k{text}", value: "v{text}", effect: NoSchedule}}]}}}}
+---
+{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{name: worker.gpustack.ai, namespace: "n{text}"}}, spec: {{holderIdentity: "h{text}"}}}}
+"#
+        ));
+        pages(&cluster, &mut |name, page| {
+            for wide in [false, true] {
+                let text = shown(page, 100, wide);
+                assert!(
+                    text.chars().all(|character| character == '\n' || is_plain(character)),
+                    "{name}: {text:?}"
+                );
+                assert!(!text.lines().any(|line| line.trim_start().starts_with("SAFE")), "{name}: {text}");
+            }
+        });
+    }
+}

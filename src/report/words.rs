@@ -55,6 +55,18 @@ pub fn nodes(nodes: &[String]) -> String {
     }
 }
 
+/// A time as kubectl writes it, such as `5s`, `3m12s`, `4h`.
+pub fn span(seconds: i64) -> String {
+    match seconds {
+        ..0 => format!("{seconds}s"),
+        0..120 => format!("{seconds}s"),
+        120..600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        600..10_800 => format!("{}m", seconds / 60),
+        10_800..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 /// The text with a full stop, where it has none.
 pub fn sentence(text: &str) -> String {
     let text = text.trim_end();

@@ -19,7 +19,7 @@ use crate::report::document::DrainOutcome;
 
 use super::assume::Class;
 use super::cast::{Cast, Gap, Hold};
-use super::state::{Old, Progress, State, Victim};
+use super::state::{Old, Progress, Retry, State, Victim};
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
@@ -213,7 +213,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut costly: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for index in self.turn(state).filter(|index| state.old[*index] == Old::Here) {
             let candidate = &self.cast.candidates[index];
-            if state.refused(self.cast, &candidate.eviction_hooks) {
+            let denied = candidate.may_be_denied && self.cast.assume.worst(Class::Calls);
+            if denied || state.refused(self.cast, &candidate.eviction_hooks) {
                 base.failed.push(index);
                 continue;
             }
@@ -311,6 +312,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 let mut moved = state.create(self.cast);
                 let mut placing = self.place(&state);
                 if matches!(placing, Placing::Nothing) {
+                    state.note_tries(self.cast);
                     moved |= state.release(self.cast) | state.report(self.cast);
                     placing = self.place(&state);
                 }
@@ -377,6 +379,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
                     short = self.short_of_room(state, &nodes);
                     first = Some(index);
                 }
+                if state.new[index].retry == Retry::Tried {
+                    choices.push(waiting_for_the_flush(state));
+                }
                 // Who comes first matters only among pods that can be in each other's way.
                 self.place_one(state, index, &nodes, short, &mut choices);
             }
@@ -393,7 +398,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut sets: Vec<usize> = Vec::new();
         let mut waiting = Vec::new();
         for (index, new) in state.new.iter().enumerate().filter(|(_, new)| new.progress == Progress::Pending) {
-            if state.refused_at_once(self.cast, &self.cast.sets[new.set].bind_hooks) {
+            if new.retry == Retry::Waits || state.refused_at_once(self.cast, &self.cast.sets[new.set].bind_hooks) {
                 continue;
             }
             if new.waiting.is_none() {
@@ -621,6 +626,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let mut kind = vec![
                 i64::from(state.crashes(self.cast, index, *node)),
                 i64::from(self.cast.nodes.contains(node)),
+                self.cast
+                    .later
+                    .iter()
+                    .position(|later| later == node)
+                    .map_or(-1, super::cast::count),
                 i64::from(state.placement.nodes()[*node].node().ready()),
             ];
             for view in &views {
@@ -698,6 +708,15 @@ impl Choice {
 enum Placing<'a> {
     Nothing,
     Choices(Vec<State<'a>>),
+}
+
+/// The same moment, where nothing makes the scheduler try again what it tried before.
+fn waiting_for_the_flush<'a>(state: &State<'a>) -> State<'a> {
+    let mut state = state.clone();
+    for new in state.new.iter_mut().filter(|new| new.retry == Retry::Tried) {
+        new.retry = Retry::Waits;
+    }
+    state
 }
 
 /// Whether the presence of one pod on a node can matter to the other by spread, affinity or ports.

@@ -20,6 +20,7 @@ mod selftest;
 mod sockets;
 mod state;
 mod table;
+mod views;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,12 +139,16 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let dry_run = std::env::var_os(RESULT).map(|_| reality::dry_run(&cluster, drain));
     let captured = record::capture(&cluster);
     let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
+    let viewed = (!observe_only()).then(|| views::run(&cluster, &captured));
+    let watch = (!observe_only()).then(|| views::Watch::begin(&cluster));
     let reality = reality::observe(&cluster, &api, &state, drain);
     say("drained and settled");
     println!("{}", serde_json::to_string_pretty(&reality).expect("reality as JSON"));
 
     let stated = Some(&state.expect).filter(|expect| !expect.verdict.is_empty());
     let mut problems = stated.map_or_else(Vec::new, |expect| compare::happened(expect, &reality));
+    problems.extend(viewed.unwrap_or_default());
+    problems.extend(watch.and_then(|watch| watch.end(&cluster).err()));
     if let Some(predicted) = &predicted {
         match predicted {
             Ok(document) => {

@@ -44,6 +44,12 @@ struct Run {
     /// Fields of the pods alone, merged: metadata, spec, status.
     #[serde(default)]
     pod: Value,
+    /// The same for single pods, in their order.
+    #[serde(default)]
+    each: Vec<Value>,
+    /// Fields of the Deployment alone, merged.
+    #[serde(default)]
+    deployment: Value,
 }
 
 #[derive(Deserialize, Clone)]
@@ -53,7 +59,7 @@ struct Case {
     #[serde(default)]
     #[allow(dead_code, reason = "the table of reports is held against the files")]
     reports: Vec<String>,
-    /// Arguments of `drain-preflight`.
+    /// Arguments of `drain-preflight`, or of the command that comes first.
     ask: Vec<String>,
     verdict: Option<String>,
     outcome: Option<String>,
@@ -136,8 +142,11 @@ impl Run {
         let template = json!({"metadata": {"labels": labels}, "spec": spec});
         let set = format!("{name}-1");
         let body = json!({"replicas": self.on.len(), "selector": {"matchLabels": labels}, "template": template});
+        let mut deployment =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}, "spec": body});
+        merge(&mut deployment, &self.deployment);
         let mut objects = vec![
-            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}, "spec": body}),
+            deployment,
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
                    "metadata": {"name": set, "namespace": namespace, "ownerReferences": owned("Deployment", name)}, "spec": body}),
         ];
@@ -149,6 +158,7 @@ impl Run {
                            "conditions": [{"type": "Ready", "status": if self.unready { "False" } else { "True" }}]}});
             pod["spec"]["nodeName"] = json!(node);
             merge(&mut pod, &self.pod);
+            merge(&mut pod, self.each.get(index).unwrap_or(&Value::Null));
             objects.push(pod);
         }
         objects

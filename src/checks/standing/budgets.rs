@@ -15,7 +15,7 @@ use crate::kubernetes::disruption::Status;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 
 use super::facts::{Facts, Workload};
-use super::{about, remedy};
+use super::{about, gap, remedy};
 
 /// The budgets of the install's namespaces, or with `-A` of all, held against the cluster; and what was not read of them.
 pub fn reviews<'a>(facts: &Facts<'a>) -> (Vec<Review<'a>>, Vec<NotRead>) {
@@ -218,7 +218,7 @@ pub fn missing(facts: &Facts<'_>) -> Vec<Finding> {
         .map(|workload| {
             let replicas = workload.desired.unwrap_or_default();
             let severity = match workload.id {
-                Some(ComponentId::Kueue | ComponentId::Worker) => Severity::AtRisk,
+                Some(ComponentId::Kueue | ComponentId::Worker) => gap(facts, workload),
                 _ => Severity::Info,
             };
             let mut item = about(

@@ -4,6 +4,7 @@ use crate::cluster::objects::Pod;
 use crate::gpustack::components::ComponentId;
 use crate::kubernetes::leases::{self, Holder};
 use crate::report::finding::{Certainty, Finding, Severity};
+use crate::report::words::span;
 
 use super::facts::{Facts, Led, Workload};
 use super::{at_risk, remedy};
@@ -123,8 +124,10 @@ pub fn stale(facts: &Facts<'_>) -> Vec<Finding> {
             Code::LeaseStale,
             Severity::AtRisk,
             format!(
-                "nobody has renewed {} for {age} s, and it lasts {} s",
-                led.election.lease, lease.spec.lease_duration_seconds
+                "nobody has renewed {} for {}, though it lasts {} s",
+                led.election.lease,
+                span(age),
+                lease.spec.lease_duration_seconds
             ),
         );
         item.evidence = vec![format!("holder {:?}", lease.spec.holder_identity)];
@@ -208,5 +211,67 @@ pub fn gone(facts: &Facts<'_>, workload: &Workload<'_>, holder: &Holder<'_>) -> 
             let here = workload.pods.iter().any(|pod| pod.node() == Some(node) && runs(pod));
             (!here && workload.unread.is_none()).then(|| format!("no replica runs on {node}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checks::assessed::Request;
+    use crate::checks::leases;
+    use crate::gpustack::install::{self, Found};
+    use crate::kubernetes::testing::snapshot;
+    use crate::report::shell::Kubectl;
+
+    const WORKER: &str = "
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: worker, namespace: n}, spec: {replicas: 2, template: {metadata: {labels: &l {app.kubernetes.io/part-of: gpustack-operator, app.kubernetes.io/component: operator}}}}}
+---
+{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: worker-1, namespace: n, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: worker, controller: true}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: worker-1-a, namespace: n, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: worker-1, controller: true}]}, spec: {nodeName: x}, status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}}
+---
+";
+
+    /// Codes and severities, and whether each lease is stale, `after` seconds from the last renewal.
+    fn told(holder: &str, after: &str) -> (Vec<String>, Option<bool>, Option<i64>) {
+        let lease = format!(
+            "{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{name: worker.gpustack.ai, namespace: n}}, spec: {{holderIdentity: '{holder}', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z'}}}}"
+        );
+        let mut cluster = snapshot(&format!("{WORKER}{lease}"));
+        cluster.observed_at = Some(format!("2026-01-01T00:00:{after}Z").parse().unwrap());
+        let Found::One(install) = install::find(&cluster, None, None) else {
+            panic!("no install")
+        };
+        let request = Request {
+            accept: Vec::new(),
+            kubectl: Kubectl::default(),
+            all: false,
+        };
+        let doc = leases::assess(&cluster, Some(&install), &request);
+        let codes = doc
+            .findings
+            .iter()
+            .map(|finding| format!("{} {}", finding.code.as_str(), finding.severity.as_str()))
+            .collect();
+        (codes, doc.leases[0].stale, doc.leases[0].age_seconds)
+    }
+
+    #[test]
+    fn a_lease_that_is_renewed_is_fine() {
+        assert_eq!(told("worker-1-a_1", "15"), (vec![], Some(false), Some(15)));
+        assert_eq!(told("", "59"), (vec![], Some(true), Some(59)));
+    }
+
+    #[test]
+    fn a_lease_that_ran_out_is_stale() {
+        assert_eq!(
+            told("worker-1-a_1", "16"),
+            (vec!["lease-stale at-risk".to_owned()], Some(true), Some(16))
+        );
+    }
+
+    #[test]
+    fn a_holder_that_is_gone_is_waited_for_and_then_at_fault() {
+        assert_eq!(told("worker-1-z_1", "10").0, ["lease-holder-gone info"]);
+        assert_eq!(told("worker-1-z_1", "40").0, ["lease-holder-gone at-risk", "lease-stale at-risk"]);
     }
 }
