@@ -174,12 +174,25 @@ impl<'a, 'b> Explorer<'a, 'b> {
         if self.cast.flags.disable_eviction && failed() {
             // The first error ends the deletions, and nothing is waited for.
             DrainOutcome::Fails
-        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        } else if self.turn(state).any(|index| self.waits(state, index)) {
             DrainOutcome::Hangs
         } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
+        }
+    }
+
+    /// Whether kubectl waits for a pod for as long as it waits at all. One that does not end is passed over
+    /// `--skip-wait-for-delete-timeout` after it should have (`k8s.io/kubectl/pkg/drain/drain.go`, waitForDelete).
+    fn waits(&self, state: &State<'a>, index: usize) -> bool {
+        let flags = &self.cast.flags;
+        let skip = Duration::from_secs(u64::try_from(flags.skip_wait_for_delete_timeout).unwrap_or(0));
+        let end = flags.grace(self.cast.candidates[index].pod) + skip + RETRY * state.round.saturating_sub(1);
+        match state.old[index] {
+            Old::Here => true,
+            Old::Terminating(_) => skip.is_zero() || flags.timeout.is_some_and(|timeout| end >= timeout),
+            Old::Gone(_) | Old::Failed(_) => false,
         }
     }
 
