@@ -48,7 +48,11 @@ pub fn share_node(facts: &Facts<'_>) -> Vec<Finding> {
             workload,
             Code::ReplicasShareNode,
             severity,
-            format!("{} of the {replicas} replicas of {name} are on {node}", pods.len()),
+            if pods.len() == replicas {
+                format!("all {replicas} replicas of {name} are on {node}")
+            } else {
+                format!("{} of the {replicas} replicas of {name} are on {node}", pods.len())
+            },
         );
         item.node = Some((*node).to_owned());
         item.evidence = nodes.iter().map(|(node, pods)| format!("{node}: {}", pods.len())).collect();
