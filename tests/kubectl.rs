@@ -200,7 +200,7 @@ fn bash_completes_the_binary() {
              _clap_complete_kubectl_gpustack_ha kubectl-gpustack_ha \"${{COMP_WORDS[-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             script.display()
         );
-        let output = home.command("/bin/bash").args(["-c", &line]).output().unwrap();
+        let output = home.command("bash").args(["-c", &line]).output().unwrap();
         succeeds(&output).lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(complete("drain-p"), ["drain-preflight"]);
@@ -267,7 +267,7 @@ fn krew_installs_upgrades_and_removes() {
             "-c",
             "init.defaultBranch=main",
         ];
-        let mut command = home.command("/usr/bin/git");
+        let mut command = home.command("git");
         command.arg("-C").arg(home.file("index")).args(identity).args(words);
         succeeds(&command.output().unwrap());
     };

@@ -113,3 +113,51 @@ fn every_public_report_has_the_verdict_of_its_state() {
         assert_eq!(expected.reports, told, "the reports of {name}, in its file and in the table");
     }
 }
+
+/// Files under `src/kubernetes` that hold no rule.
+const NO_RULES: [&str; 3] = [
+    "src/kubernetes/mod.rs",
+    "src/kubernetes/testing.rs",
+    "src/kubernetes/scheduling/testing.rs",
+];
+
+fn rust_files(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else {
+            let path = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("a file of the package");
+            found.insert(path.to_string_lossy().into_owned());
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_shown_by_a_state_and_silent_in_another() {
+    let states = states();
+    let mut files = BTreeSet::new();
+    rust_files(&root("src/kubernetes"), &mut files);
+    for row in &rows("docs/rules.md") {
+        let [_rule, file, finding, shown, silent] = &row[..] else {
+            panic!("{row:?}")
+        };
+        let links = links(file);
+        let path = links
+            .first()
+            .and_then(|link| link.strip_prefix("../"))
+            .unwrap_or_else(|| panic!("no file: {row:?}"));
+        assert!(root(path).is_file(), "{path}");
+        files.remove(path);
+        let expected = |cell| states.get(code(cell)).unwrap_or_else(|| panic!("no such state: {cell}"));
+        assert_ne!(shown, silent);
+        let (shows, quiet) = (expected(shown), expected(silent));
+        if !finding.is_empty() {
+            let finding = code(finding).to_owned();
+            assert!(shows.findings.contains(&finding), "{shown} does not expect {finding}");
+            assert!(quiet.absent.contains(&finding), "{silent} does not exclude {finding}");
+        }
+    }
+    let missing: Vec<&String> = files.iter().filter(|file| !NO_RULES.contains(&file.as_str())).collect();
+    assert!(missing.is_empty(), "rules without a row: {missing:?}");
+}

@@ -66,6 +66,7 @@ pub const CHECKS: &[Check] = &[
     pods::jobs,
     serving::webhooks,
     serving::blocked_evictions,
+    serving::denied_evictions,
     serving::api_services,
     serving::conversions,
     serving::services,

@@ -15,9 +15,10 @@ pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
     let mut clusters = vec![snapshot.clone()];
     let mut whole: Option<DrainPreflight> = None;
     let mut sure = true;
-    for node in &request.nodes {
+    for (index, node) in request.nodes.iter().enumerate() {
         let alone = Request {
             nodes: vec![node.clone()],
+            later: request.nodes[index + 1..].to_vec(),
             ..request.clone()
         };
         let mut documents = Vec::new();

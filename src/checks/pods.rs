@@ -102,6 +102,11 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
                 format!("nobody removes the finalizer {finalizer}"),
                 "once the pod is Terminating, delete its Workload, or remove the finalizer by hand".to_owned(),
             ),
+            Hold::Policy => (
+                Code::WebhookBlocksEviction,
+                "a validating admission policy may deny what the kubelet writes once it has ended".to_owned(),
+                "read the policy, or take pods/status and the deletion of pods out of its rules".to_owned(),
+            ),
             Hold::Unfamiliar(finalizer) => (
                 Code::FinalizerHoldsPod,
                 format!("whether somebody removes the finalizer {finalizer} is not known"),

@@ -34,6 +34,8 @@ pub struct Request {
     pub flag_words: Vec<String>,
     /// A drain and an uncordon of each node in turn, instead of one drain of all.
     pub one_by_one: bool,
+    /// Nodes that are drained afterwards, in that order.
+    pub later: Vec<String>,
     /// Accepted findings.
     pub accept: Vec<Accepted>,
     /// How the user reaches the cluster.
@@ -59,7 +61,7 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
         Found::One(install) => Some(install),
         _ => None,
     };
-    let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new());
+    let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new()).before(&request.later);
     let preempting;
     let mut traces = played(snapshot, &plain, request);
     if traces.iter().any(|trace| !trace.victims.is_empty()) {
@@ -142,7 +144,7 @@ fn with_victims(snapshot: &Snapshot, traces: &[Trace<'_>], request: &Request) ->
     let more = |traces: &[Trace<'_>]| -> BTreeSet<_> { traces.iter().flat_map(|trace| trace.victims.clone()).collect() };
     let mut victims = more(traces);
     loop {
-        let props = Props::new(snapshot, &request.nodes, &victims);
+        let props = Props::new(snapshot, &request.nodes, &victims).before(&request.later);
         let next = more(&played(snapshot, &props, request));
         if next.is_empty() || victims.len() + next.len() > trace::MAX_VICTIMS {
             return props;
@@ -464,9 +466,21 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
             ..none
         };
     }
-    let of = |end: &State<'_>| trace.replacement(end, index).map_or(ReplacementOutcome::None, outcome);
+    // Of alike pods nobody can tell which one stands for a pod that was preempted elsewhere.
+    let alike = |new: &New| {
+        new.replaces
+            .is_some_and(|other| other == index || trace.cast.candidates[other].victim && trace.cast.candidates[other].set == candidate.set)
+    };
+    let of = |end: &State<'_>| {
+        let outcomes = end.new.iter().filter(|new| alike(new)).map(outcome);
+        outcomes.max().unwrap_or(ReplacementOutcome::None)
+    };
     let worst = trace.ends.iter().map(of).max().unwrap_or(ReplacementOutcome::None);
-    let certainty = trace.paths(|end| of(end) == worst).certainty().unwrap_or(Certainty::Possible);
+    let same = |end: &State<'_>| end.new.iter().filter(|new| alike(new)).all(|new| outcome(new) == worst);
+    let certainty = trace
+        .paths(|end| of(end) == worst && same(end))
+        .certainty()
+        .unwrap_or(Certainty::Possible);
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
     for end in &trace.ends {
         if let Some(new) = trace.replacement(end, index) {
@@ -477,10 +491,7 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
         .ends
         .iter()
         .find_map(|end| {
-            let position = end
-                .new
-                .iter()
-                .position(|new| new.replaces == Some(index) && outcome(new) == worst)?;
+            let position = end.new.iter().position(|new| alike(new) && outcome(new) == worst)?;
             let new = &end.new[position];
             Some(match new.progress {
                 Progress::Pending | Progress::Nominated { .. } => workloads::reasons(trace, end, position),

@@ -58,7 +58,15 @@ pub fn loss(trace: &Trace<'_>, served: usize) -> Option<Loss> {
         .filter(|end| gone(end, true))
         .map(|end| until(trace, end, served))
         .collect();
-    let lasting = trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0);
+    // Whether one that is back on a drained node stays is not sure.
+    let lasting = match (
+        trace.paths(|end| gone(end, false) && end.endpoints(&trace.cast, served, false) == 0),
+        trace.paths(|end| gone(end, false) && sure_endpoints(trace, end, served) == 0),
+    ) {
+        (Paths::All, _) => Paths::All,
+        (_, Paths::None) => Paths::None,
+        _ => Paths::Some,
+    };
     let deadlock = trace.ends.iter().any(|end| deadlocked(trace, end, served));
     Some(Loss {
         until: untils.last().copied().unwrap_or(Until::ReplacementReady),
@@ -386,6 +394,44 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
                 text: "give the webhook an endpoint".to_owned(),
                 ..Remedy::default()
             },
+        };
+        found.push(item);
+    }
+    found
+}
+
+/// Policies that may deny evictions; one finding per namespace.
+pub fn denied_evictions(context: &Context<'_>) -> Vec<Finding> {
+    let trace = context.trace;
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, candidate) in trace.cast.candidates.iter().enumerate() {
+        if candidate.may_be_denied {
+            groups.entry(&candidate.pod.metadata.namespace).or_default().push(index);
+        }
+    }
+    let mut found = Vec::new();
+    for (namespace, pods) in groups {
+        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
+        let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else {
+            continue;
+        };
+        let names: Vec<String> = pods
+            .iter()
+            .map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone())
+            .collect();
+        let mut item = finding(
+            Code::WebhookBlocksEviction,
+            severity,
+            certainty,
+            object("Namespace", "", namespace),
+            format!("a validating admission policy may deny the eviction of {}", listed(&names)),
+        );
+        item.evidence = vec!["a policy with a binding that denies concerns pods/eviction there".to_owned()];
+        item.consequence = "kubectl gives these pods up, and the drain fails".to_owned();
+        item.remedy = Remedy {
+            text: "read what it says".to_owned(),
+            command: Some(context.kubectl.line(["get", "validatingadmissionpolicies", "-o", "yaml"])),
+            values_key: None,
         };
         found.push(item);
     }

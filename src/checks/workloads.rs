@@ -10,7 +10,7 @@ use crate::kubernetes::workloads::Owner;
 use crate::report::document::NodeReason;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 use crate::simulation::cast::{Set, Workload};
-use crate::simulation::state::{New, Old, Progress, State};
+use crate::simulation::state::{New, Old, Progress, Retry, State};
 use crate::simulation::trace::{Paths, Trace};
 
 use super::codes::Code;
@@ -67,13 +67,16 @@ fn severity(context: &Context<'_>, index: usize, entry: &Workload<'_>, component
     if before == 0 || entry.wanted == Some(0) {
         return None;
     }
-    let admissible = |end: &State<'_>| {
+    // What waits behind a gate, or is back on the drained node, may be all that is needed, or not.
+    let unsure = |end: &State<'_>| {
         end.new.iter().enumerate().any(|(position, new)| {
-            trace.cast.sets[new.set].workload == index && new.progress == Progress::Gated && trace.placeable_once_admitted(end, position)
+            let mine = trace.cast.sets[new.set].workload == index;
+            let admissible = new.progress == Progress::Gated && trace.placeable_once_admitted(end, position);
+            mine && (admissible || trace.returns(new) && end.ready(&trace.cast, new))
         })
     };
     let gone = match (
-        trace.paths(|end| left(trace, end, index, true) == 0 && !admissible(end)),
+        trace.paths(|end| left(trace, end, index, true) == 0 && !unsure(end)),
         trace.paths(|end| left(trace, end, index, true) == 0),
     ) {
         (Paths::All, _) => Paths::All,
@@ -485,6 +488,15 @@ pub fn reasons(trace: &Trace<'_>, end: &State<'_>, index: usize) -> Vec<NodeReas
             nodes,
         }];
     }
+    if end.new[index].retry == Retry::Waits {
+        let nodes: Vec<String> = end.placement.nodes().iter().map(|node| node.name().to_owned()).collect();
+        return vec![NodeReason {
+            reason: "it was tried while the pods that it wants to be near were ending, and that these go makes the scheduler try it again only within five minutes"
+                .to_owned(),
+            count: nodes.len(),
+            nodes,
+        }];
+    }
     if let Progress::Nominated { node } = end.new[index].progress {
         return vec![NodeReason {
             reason: "pods of a lower priority that make room for it do not end".to_owned(),
@@ -565,7 +577,10 @@ fn pending_replacement(context: &Context<'_>, index: usize, entry: &Workload<'_>
     });
     let pinned = !accelerator && reasons.iter().any(|reason| scheduling::refuses_volume(&reason.reason));
     let may = if paths == Paths::All { "stays" } else { "may stay" };
-    let until = if uncordon {
+    let flush = found.is_some_and(|(end, position)| end.new[position].retry == Retry::Waits);
+    let until = if flush {
+        "for up to five minutes"
+    } else if uncordon {
         "until the uncordon"
     } else {
         "and an uncordon does not help"

@@ -17,8 +17,9 @@ pub const GROUPS: [(&str, &[&str]); 2] = [
 const EXAMPLES: &str = "\
 Examples:
   kubectl gpustack-ha drain-preflight cp-1
-  kubectl gpustack-ha drain-preflight cp-1 cp-2 --one-by-one -o json
-  kubectl gpustack-ha drain-preflight cp-1 -f cluster.yaml --complete
+  kubectl gpustack-ha drain-preflight cp-1 -f cluster.yaml --complete -o json
+  kubectl gpustack-ha placement
+  kubectl gpustack-ha explain pdb-blocks-drain
 ";
 
 const REST: &str = "\

@@ -49,15 +49,15 @@ impl Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what `kubectl drain` of these nodes would do, in one verdict
+    /// Say what `kubectl drain` of these nodes would do
     DrainPreflight(drain::DrainPreflightArgs),
-    /// Show which replica of which component is where, who leads, and what the loss of a node would take
+    /// Show where replicas are, and what a lost node would take
     Placement(views::PlacementArgs),
-    /// Show which disruption budgets hold: what they guard, what they allow now, and whether they can ever allow one
+    /// Show what disruption budgets guard, and what they allow
     Pdb(views::PdbArgs),
-    /// Show who holds each lease, how fresh it is, and who could take over
+    /// Show who holds each lease, and who could take over
     Leases(views::LeasesArgs),
-    /// Say what a finding means, when it is raised, and how to fix it
+    /// Say what a finding means, and how to fix it
     Explain(explain::ExplainArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),

@@ -950,6 +950,8 @@ slim! {
 
     /// What is wanted of a Service.
     struct ServiceSpec {
+        /// Name outside of the cluster; of an `ExternalName` alone.
+        external_name: String,
         /// `ClusterIP` (also when empty), `ExternalName` and so on.
         #[serde(rename = "type")]
         kind: String,

@@ -97,7 +97,7 @@ fn columns() -> usize {
 
 /// The line, cut so that it does not wrap.
 fn line(what: &str, elapsed: Duration, columns: usize) -> String {
-    let time = format!(" … {} s", elapsed.as_secs());
+    let time = format!(", {} s", elapsed.as_secs());
     let room = columns.saturating_sub(time.chars().count() + 1);
     let what: String = what.chars().take(room).collect();
     format!("{what}{time}")
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn a_line_does_not_wrap() {
         let time = Duration::from_secs(12);
-        assert_eq!(line("reading pods", time, 80), "reading pods … 12 s");
-        assert_eq!(line("reading pods, nodes", time, 20), "reading pods … 12 s");
-        assert_eq!(line("reading pods", time, 3), " … 12 s");
+        assert_eq!(line("reading pods", time, 80), "reading pods, 12 s");
+        assert_eq!(line("reading pods, nodes", time, 19), "reading pods, 12 s");
+        assert_eq!(line("reading pods", time, 3), ", 12 s");
     }
 }

@@ -371,6 +371,7 @@ mod tests {
         assert_eq!(values(&["drain-preflight", "--output=j"]), ["json"], "without the flag");
         assert_eq!(ask(Asker::Bash, &["drain-preflight", "--output=j"]), "--output=json");
         assert_eq!(values(&["drain-preflight", "--accept", "webhook-d"]), ["webhook-deadlock"]);
+        assert_eq!(values(&["explain", "pdb-blocks"]), ["pdb-blocks-drain"]);
         assert_eq!(values(&["drain-preflight", "-f", EXAMPLE, "--release", ""]), ["gpustack-operator"]);
         assert!(values(&["drain-preflight", "-f", EXAMPLE, "-n", "gp"]).contains(&"gpustack-system".to_owned()));
     }

@@ -62,6 +62,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         flags,
         flag_words: args.drain.words(),
         one_by_one: args.one_by_one,
+        later: Vec::new(),
         accept: args.accept.clone(),
         kubectl: Kubectl::new(connection.repeat()),
         release: args.source.release.clone(),

@@ -748,11 +748,12 @@ mod tests {
                 "create, update deployments.apps, statefulsets.apps in 2 namespaces (not in gpustack-system, kube-system)",
             ]
         );
-        let unread = without(&[Kind::Namespace], "");
-        assert_eq!(
-            blast(&unread, &hooks[..1]),
-            ["create pods in namespaces that match kubernetes.io/metadata.name notin (kube-system, gpustack-system)"]
-        );
+        for unread in [without(&[Kind::Namespace], ""), snapshot("")] {
+            assert_eq!(
+                blast(&unread, &hooks[..1]),
+                ["create pods in namespaces that match kubernetes.io/metadata.name notin (kube-system, gpustack-system)"]
+            );
+        }
     }
 
     #[test]
@@ -799,6 +800,10 @@ mod tests {
         let lines = blast(&Snapshot::default(), &hooks.iter().collect::<Vec<_>>());
         assert_eq!(lines.len(), 8);
         assert_eq!(lines[7], "and 5 more");
+        assert_eq!(
+            blast(&Snapshot::default(), &hooks[..8].iter().collect::<Vec<_>>())[7],
+            "create things.g that match a=v7"
+        );
         let wide = hook("'*'", "*", "'*/*'", "");
         assert_eq!(
             blast(&Snapshot::default(), &[&wide]),
@@ -827,6 +832,7 @@ mod tests {
         assert_eq!(host("https://10.0.0.7:31443/mutate").as_deref(), Some("10.0.0.7"));
         assert_eq!(host("https://[fd00::1]:443/x").as_deref(), Some("fd00::1"));
         assert_eq!(host("not a url"), None);
+        assert_eq!(host("https://[]:443/x"), None);
         assert_eq!(endpoint(&WebhookClientConfig::default()), Endpoint::Broken);
     }
 
@@ -840,5 +846,41 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|configured| configured.mutating));
         assert_eq!(missing.len(), 1);
+    }
+
+    #[test]
+    fn only_the_configuration_of_admission_is_exempt() {
+        let none = StringMap::new();
+        for (group, resource, called) in [
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations", false),
+            ("admissionregistration.k8s.io", "others", true),
+            ("example.com", "validatingwebhookconfigurations", true),
+        ] {
+            let request = Request {
+                group,
+                namespace: None,
+                ..request(Operation::Create, resource, "", &none)
+            };
+            let exempt = super::called(&Snapshot::default(), &hook("'*'", "*", "'*/*'", ""), &request);
+            assert_eq!(exempt == Called::Yes, called, "{group} {resource}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_configurations() {
+        let configuration = WebhookConfiguration::default();
+        let webhook = Webhook::default();
+        let kind = |mutating| {
+            Configured {
+                mutating,
+                configuration: &configuration,
+                webhook: &webhook,
+            }
+            .kind()
+        };
+        assert_eq!(
+            (kind(true), kind(false)),
+            ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        );
     }
 }

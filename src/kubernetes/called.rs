@@ -112,7 +112,7 @@ pub fn answering<'a>(snapshot: &'a Snapshot, called: &Called<'_>) -> Answering<'
             ),
             Err(missing) => Answering::Unknown(missing),
         },
-        Route::Slices(_) | Route::Broken(_) => Answering::Elsewhere,
+        Route::Slices(_) | Route::External(_) | Route::Broken(_) => Answering::Elsewhere,
         Route::Unknown(missing) => Answering::Unknown(missing),
     }
 }

@@ -174,6 +174,7 @@ fn skipped(pod: &Pod, flags: &DrainFlags, now: Option<Timestamp>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kubernetes::testing;
 
     #[test]
     fn the_grace_period_is_the_flags_or_the_pods_own() {
@@ -190,5 +191,72 @@ mod tests {
         assert_eq!(grace(&pod, -1), 600);
         assert_eq!(grace(&pod, 5), 5);
         assert_eq!(grace(&pod, 0), 0);
+    }
+
+    #[test]
+    fn the_filters_in_their_order() {
+        let cluster = testing::snapshot("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: here, namespace: n}}");
+        let owner =
+            |kind: &str, name: &str| format!("ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {name}, controller: true}}]");
+        let (here, gone, set) = (owner("DaemonSet", "here"), owner("DaemonSet", "gone"), owner("ReplicaSet", "set"));
+        let default = DrainFlags::default;
+        let force = DrainFlags { force: true, ..default() };
+        let refusing = DrainFlags {
+            ignore_daemonsets: false,
+            delete_emptydir_data: false,
+            ..default()
+        };
+        let labelled = DrainFlags {
+            pod_selector: selectors::parse("a=b").ok(),
+            ..default()
+        };
+        let empty_dir = "volumes: [{name: v, emptyDir: {}}]";
+        for (metadata, spec, phase, flags, expected) in [
+            (&set, "", "Running", &default(), Filtered::Remove),
+            (&set, "", "Running", &labelled, Filtered::Keep(Kept::NotSelected)),
+            (&format!("labels: {{a: b}}, {set}"), "", "Running", &labelled, Filtered::Remove),
+            (&here, "", "Running", &default(), Filtered::Keep(Kept::DaemonSet)),
+            (&here, "", "Running", &refusing, Filtered::Refuse(Refusal::DaemonSet)),
+            (&here, "", "Failed", &default(), Filtered::Remove),
+            (&gone, "", "Running", &default(), Filtered::Refuse(Refusal::OrphanedDaemonSet)),
+            (&gone, "", "Running", &force, Filtered::Remove),
+            (
+                &"annotations: {kubernetes.io/config.mirror: x}".to_owned(),
+                "",
+                "Running",
+                &default(),
+                Filtered::Keep(Kept::Mirror),
+            ),
+            (&set, empty_dir, "Running", &default(), Filtered::Remove),
+            (&set, empty_dir, "Running", &refusing, Filtered::Refuse(Refusal::LocalStorage)),
+            (&set, "volumes: [{name: v}]", "Running", &refusing, Filtered::Remove),
+            (&set, empty_dir, "Succeeded", &refusing, Filtered::Remove),
+            (&String::new(), "", "Running", &default(), Filtered::Refuse(Refusal::Unmanaged)),
+            (&String::new(), "", "Running", &force, Filtered::Remove),
+            (&String::new(), "", "Succeeded", &default(), Filtered::Remove),
+        ] {
+            let pod = format!("{{metadata: {{namespace: n, {metadata}}}, spec: {{{spec}}}, status: {{phase: {phase}}}}}");
+            let read: Pod = serde_saphyr::from_str(&pod).unwrap();
+            assert_eq!(filter(&cluster, &read, flags, None), expected, "{pod} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_passed_over_once_it_has_been_terminating_for_longer() {
+        let mut pod = Pod::default();
+        pod.metadata.deletion_timestamp.0 = "2026-01-01T00:00:00Z".parse().ok();
+        let kept = |now: &str, seconds: i64| {
+            let flags = DrainFlags {
+                force: true,
+                skip_wait_for_delete_timeout: seconds,
+                ..DrainFlags::default()
+            };
+            filter(&Snapshot::default(), &pod, &flags, now.parse().ok()) == Filtered::Keep(Kept::Skipped)
+        };
+        assert!(kept("2026-01-01T00:00:11Z", 10));
+        assert!(!kept("2026-01-01T00:00:10Z", 10));
+        assert!(!kept("2026-01-01T00:00:09Z", 10));
+        assert!(!kept("2026-01-01T00:00:11Z", 0), "0 means never");
+        assert!(!kept("unknown", 10));
     }
 }

@@ -13,6 +13,8 @@ pub enum Route<'a> {
     Pods(PodRoute<'a>),
     /// At endpoints that somebody else wrote, as the Service has no selector: those that are ready, each once.
     Slices(Vec<&'a Endpoint>),
+    /// At a name outside of what the cluster tells of.
+    External(&'a str),
     /// Nowhere, whoever is ready; the reason.
     Broken(String),
     /// It cannot be told.
@@ -100,9 +102,9 @@ fn protocol(text: &str) -> &str {
 /// Where the API server ends up when it calls a webhook or an aggregated API; `None` means port 443.
 ///
 /// The API server calls the Service's cluster IP, or with `--enable-aggregator-routing` its endpoints
-/// (`k8s.io/apiserver/pkg/util/proxy/proxy.go`, ResolveCluster, ResolveEndpoint). Nothing in the cluster tells which, and
-/// only the second works for a headless Service, only the first for an `ExternalName`. A port that the Service does not
-/// have never works.
+/// (`k8s.io/apiserver/pkg/util/proxy/proxy.go`, ResolveCluster, ResolveEndpoint). Only the second works for a headless
+/// Service, only the first, which is the default, for an `ExternalName`: its name is called at the port asked for. Only
+/// the API server's own pods tell which. A port that any other Service does not have never works.
 pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Option<i64>) -> Route<'a> {
     let service = match snapshot.services.get(namespace, name) {
         Ok(Some(service)) => service,
@@ -110,10 +112,16 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
         Err(missing) => return Route::Unknown(missing),
     };
     if service.spec.kind == "ExternalName" {
-        return untold(
-            namespace,
-            format!("{name} is an ExternalName, so who answers is not in the cluster"),
-        );
+        return match routes_to_endpoints(snapshot) {
+            Some(true) => Route::Broken(format!(
+                "Service {namespace}/{name} is an ExternalName, which an API server with {ROUTING} cannot call"
+            )),
+            Some(false) => Route::External(&service.spec.external_name),
+            None => untold(
+                namespace,
+                format!("{name} is an ExternalName, which an API server calls only without {ROUTING}"),
+            ),
+        };
     }
     // A port of 0 is what an absent one decodes to (`k8s.io/apiserver/pkg/util/webhook/client.go`).
     let number = port.filter(|port| *port != 0).unwrap_or(443);
@@ -121,16 +129,47 @@ pub fn route<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str, port: Opti
         return Route::Broken(format!("Service {namespace}/{name} has no port {number}"));
     };
     if service.spec.cluster_ip == "None" {
-        return untold(
-            namespace,
-            format!("{name} is headless, which an API server calls only with --enable-aggregator-routing"),
-        );
+        match routes_to_endpoints(snapshot) {
+            Some(true) => {}
+            Some(false) => {
+                return Route::Broken(format!(
+                    "Service {namespace}/{name} is headless, which the API server cannot call without {ROUTING}"
+                ));
+            }
+            None => {
+                return untold(
+                    namespace,
+                    format!("{name} is headless, which an API server calls only with {ROUTING}"),
+                );
+            }
+        }
     }
     if selects_pods(service) {
         Route::Pods(PodRoute { service, port })
     } else {
         slices(snapshot, service, port)
     }
+}
+
+/// Flag of the API server.
+const ROUTING: &str = "--enable-aggregator-routing";
+
+/// Whether the API servers call endpoints themselves, as their static pods say; `None` where none of these is seen.
+fn routes_to_endpoints(snapshot: &Snapshot) -> Option<bool> {
+    let servers = snapshot.pods.seen().iter().filter(|pod| {
+        pod.metadata.namespace == "kube-system" && pod.metadata.labels.get("component").is_some_and(|value| value == "kube-apiserver")
+    });
+    servers
+        .map(|pod| {
+            let words = pod
+                .spec
+                .containers
+                .iter()
+                .flat_map(|container| container.command.iter().chain(&container.args));
+            let mut values = words.filter_map(|word| word.strip_prefix(ROUTING));
+            values.next_back().is_some_and(|value| matches!(value, "" | "=true" | "=1"))
+        })
+        .reduce(|one, other| one || other)
 }
 
 fn untold(namespace: &str, why: String) -> Route<'static> {
@@ -218,7 +257,7 @@ spec: {clusterIP: None, selector: {a: b}, ports: [{port: 443}]}
 apiVersion: v1
 kind: Service
 metadata: {name: elsewhere, namespace: gpustack-system}
-spec: {type: ExternalName, ports: [{port: 443}]}
+spec: {type: ExternalName, externalName: example.com, ports: [{port: 443}]}
 ---
 apiVersion: v1
 kind: Service
@@ -276,6 +315,10 @@ status: {status}"
     fn a_ready_pod_at_the_named_port_answers() {
         let snapshot = snapshot(SERVICES);
         let route = pods(&snapshot, "gpustack-operator-worker", None);
+        assert_eq!(
+            (route.service().metadata.name.as_str(), route.port().port),
+            ("gpustack-operator-worker", 443)
+        );
         let ready = worker("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
         assert!(route.answers(&ready));
         assert!(!route.answers(&worker(
@@ -349,14 +392,29 @@ status: {status}"
     }
 
     #[test]
-    fn what_the_servers_flags_decide_is_unknown() {
-        let snapshot = snapshot(SERVICES);
-        for (name, part) in [("headless", "headless"), ("elsewhere", "ExternalName")] {
-            let Route::Unknown(missing) = route(&snapshot, "gpustack-system", name, None) else {
-                panic!("{name}")
-            };
-            assert!(missing.to_string().contains(part), "{missing}");
-        }
+    fn the_servers_flags_decide_over_some() {
+        let server = |name: &str, words: &str| {
+            format!(
+                "{SERVICES}\n---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: kube-system, labels: {{component: kube-apiserver}}}}\nspec: {{containers: [{{name: c, command: [kube-apiserver, {words}]}}]}}\n"
+            )
+        };
+        let said = |yaml: &str, name: &str| match route(&snapshot(yaml), "gpustack-system", name, None) {
+            Route::External(name) => format!("external {name}"),
+            Route::Pods(_) => "pods".to_owned(),
+            Route::Broken(why) => why,
+            Route::Unknown(missing) => format!("? {missing}"),
+            Route::Slices(_) => "slices".to_owned(),
+        };
+        let default = server("a", "--enable-aggregator-routing=false");
+        let routing = server("a", "--enable-aggregator-routing=true");
+        assert!(said(SERVICES, "headless").starts_with("? "), "{}", said(SERVICES, "headless"));
+        assert!(said(&default, "headless").contains("is headless"));
+        assert_eq!(said(&routing, "headless"), "pods");
+        assert!(said(SERVICES, "elsewhere").starts_with("? "));
+        assert_eq!(said(&default, "elsewhere"), "external example.com");
+        assert!(said(&routing, "elsewhere").contains("is an ExternalName"));
+        assert_eq!(said(&server("b", "--enable-aggregator-routing"), "headless"), "pods");
+        assert!(said(&server("b", "--v=2"), "headless").contains("is headless"));
     }
 
     #[test]
@@ -386,5 +444,30 @@ status: {status}"
         assert!(
             matches!(route(&partial, "n", "fake", None), Route::Unknown(missing) if missing.kind == crate::cluster::kinds::Kind::EndpointSlice)
         );
+    }
+
+    #[test]
+    fn an_endpoint_is_the_pod_that_it_names_or_whose_address_it_has() {
+        let status = "status: {podIP: 10.0.0.1}";
+        let metadata = "metadata: {name: w, namespace: n}";
+        let own = format!("{{{metadata}, {status}}}");
+        for (endpoint, pod_yaml, same) in [
+            ("targetRef: {kind: Pod, name: w, namespace: n}", own.as_str(), true),
+            ("targetRef: {kind: Pod, name: w}", &own, true),
+            ("targetRef: {kind: Pod, name: w, namespace: other}", &own, false),
+            ("targetRef: {kind: Pod, name: x, namespace: n}", &own, false),
+            ("targetRef: {kind: Node, name: w, namespace: n}", &own, false),
+            ("addresses: [10.0.0.1]", &own, true),
+            ("addresses: [10.0.0.2]", &own, false),
+            (
+                "addresses: [10.0.0.1]",
+                &format!("{{{metadata}, spec: {{hostNetwork: true}}, {status}}}"),
+                false,
+            ),
+            ("addresses: ['']", &format!("{{{metadata}}}"), false),
+        ] {
+            let read: Endpoint = serde_saphyr::from_str(&format!("{{{endpoint}}}")).unwrap();
+            assert_eq!(is_pod(&read, "n", &pod(pod_yaml)), same, "{endpoint} {pod_yaml}");
+        }
     }
 }

@@ -146,4 +146,18 @@ mod tests {
         );
         assert_eq!(answer(true, &[(&budget, numbers(-1, 3, 2))]), Answer::Forbidden);
     }
+
+    #[test]
+    fn no_budget_is_asked_for_what_does_not_serve() {
+        for (metadata, phase, ignored) in [
+            ("", "Running", false),
+            ("", "Pending", true),
+            ("", "Succeeded", true),
+            ("", "Failed", true),
+            ("deletionTimestamp: '2026-01-01T00:00:00Z'", "Running", true),
+        ] {
+            let pod: Pod = serde_saphyr::from_str(&format!("{{metadata: {{{metadata}}}, status: {{phase: {phase}}}}}")).unwrap();
+            assert_eq!(ignores_budgets(&pod), ignored, "{metadata} {phase}");
+        }
+    }
 }

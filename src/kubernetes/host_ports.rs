@@ -127,7 +127,7 @@ fn flags(container: &Container) -> Vec<(String, String)> {
     for (index, word) in words.iter().enumerate().filter(|(_, word)| word.starts_with('-')) {
         match (word.split_once('='), words.get(index + 1)) {
             (Some((flag, value)), _) => flags.push((flag.to_owned(), value.to_owned())),
-            (None, Some(value)) if !value.starts_with('-') => flags.push(((*word).to_owned(), (*value).to_owned())),
+            (None, Some(value)) => flags.push(((*word).to_owned(), (*value).to_owned())),
             _ => {}
         }
     }
@@ -223,6 +223,7 @@ mod tests {
             ("--metrics-bind-address", "[::]:8080", Some(("", 8080))),
             ("--metrics-bind-address", "[::1]:8080", Some(("::1", 8080))),
             ("--bind-address", "::1", None),
+            ("--bind-address", "[::1:80", None),
             ("--web.listen-address", "10.0.0.7:9100", Some(("10.0.0.7", 9100))),
             ("--endpoint", "tcp://0.0.0.0:10000", Some(("", 10000))),
             ("--endpoint", "unix:///csi/csi.sock", None),
@@ -323,5 +324,16 @@ containers:
             let container = Container { args: words, ..Default::default() };
             let _ = bound(&PodSpec { host_network: true, containers: vec![container], ..Default::default() });
         }
+    }
+
+    #[test]
+    fn what_is_no_port_is_none() {
+        let pod = spec(
+            "hostNetwork: true
+containers:
+- {name: a, ports: [{containerPort: 80}, {containerPort: 80}, {containerPort: 70000}]}
+- {name: b, livenessProbe: {tcpSocket: {port: 0}}}",
+        );
+        assert_eq!(short(&pod), [":80/TCP declared by container a"]);
     }
 }

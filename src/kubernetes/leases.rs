@@ -328,4 +328,24 @@ mod tests {
         cluster.observed_at = Some("2026-01-01T00:00:16Z".parse().unwrap());
         assert_eq!(stale(&cluster, &lease), Some(true));
     }
+
+    #[test]
+    fn a_node_may_have_a_host_name_among_its_addresses() {
+        let cluster = snapshot(
+            "{apiVersion: v1, kind: Node, metadata: {name: a}, status: {addresses: [{type: Hostname, address: host-a}, {type: InternalIP, address: 10.0.0.1}]}}",
+        );
+        assert_eq!(told(&cluster, "n", "host-a_u", HolderForm::NodeAndUuid), "node a -");
+        assert_eq!(told(&cluster, "n", "10.0.0.1_u", HolderForm::NodeAndUuid), "no pod or node");
+    }
+
+    #[test]
+    fn where_a_holder_runs() {
+        let pod: Pod = serde_saphyr::from_str("{metadata: {name: p}, spec: {nodeName: a}}").unwrap();
+        let named = |holder: &Holder<'_>| (holder.node().map(str::to_owned), holder.pod().map(|pod| pod.metadata.name.clone()));
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(named(&Holder::Pod(&pod)), (some("a"), some("p")));
+        assert_eq!(named(&Holder::Node("b", Some(&pod))), (some("b"), some("p")));
+        assert_eq!(named(&Holder::Node("b", None)), (some("b"), None));
+        assert_eq!(named(&Holder::Released), (None, None));
+    }
 }

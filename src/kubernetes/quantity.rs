@@ -148,11 +148,7 @@ fn scale(digits: &[i128], point: i64, unit: i128) -> i128 {
         whole = (whole * 10 + digits.get(index).unwrap_or(&0)).min(LARGEST);
     }
     // Rounding down at each digit from the right rounds down once; a remainder anywhere means that it was not exact.
-    let gap = if point < 0 {
-        usize::try_from(point.unsigned_abs()).unwrap_or(FAR).min(FAR)
-    } else {
-        0
-    };
+    let gap = usize::try_from(point.min(0).unsigned_abs()).unwrap_or(FAR).min(FAR);
     let mut part: i128 = 0;
     let mut inexact = false;
     for digit in digits.iter().skip(before).rev().chain(std::iter::repeat_n(&0, gap)) {

@@ -337,6 +337,9 @@ mod tests {
             ("a==b", "a=c", false),
             ("a=", "a=", true),
             ("a=,b=c", "a=,b=c", true),
+            ("a-1.b/c=d", "a-1.b/c=d", true),
+            ("a<5", "a=4", true),
+            ("a<5", "a=5", false),
             ("a!=b", "", true),
             ("a!=b", "a=b", false),
             ("a in (x,y)", "a=y", true),
@@ -376,6 +379,11 @@ mod tests {
             ("a=é", "`é` is not a label value"),
             ("a>x", "`x` after `>` is not an integer"),
             ("-a", "`-a` is not a label key"),
+            ("a./b", "`a./b` is not a label key"),
+            ("-a/b", "`-a/b` is not a label key"),
+            ("a-/b", "`a-/b` is not a label key"),
+            ("a_b/c", "`a_b/c` is not a label key"),
+            ("A/b", "`A/b` is not a label key"),
         ] {
             assert_eq!(
                 parse(selector),
@@ -454,6 +462,10 @@ mod tests {
                 false,
             ),
             (
+                r#"{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n2"]}]}"#,
+                true,
+            ),
+            (
                 r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1","n2"]}]}"#,
                 false,
             ),
@@ -481,5 +493,12 @@ mod tests {
             let positive = matches(&parse(&format!("k in ({list})")).unwrap(), &set);
             prop_assert_eq!(positive, !matches(&parse(&format!("k notin ({list})")).unwrap(), &set));
         }
+    }
+
+    #[test]
+    fn the_prefix_of_a_key_is_no_longer_than_a_domain_name() {
+        let key = |length: usize| format!("{}/b", "a".repeat(length));
+        assert!(parse(&key(253)).is_ok());
+        assert!(parse(&key(254)).is_err());
     }
 }

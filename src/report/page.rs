@@ -294,7 +294,7 @@ fn item(finding: &Finding, said: &str, wide: bool) -> Item {
     if info && !wide {
         return item;
     }
-    if !info && !said.contains(finding.message.trim_end_matches('.')) {
+    if !info && !said.to_lowercase().contains(&finding.message.trim_end_matches('.').to_lowercase()) {
         item.message = sentence(&finding.message);
     }
     item.remedy = finding.remedy.clone();

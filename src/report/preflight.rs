@@ -666,6 +666,19 @@ mod tests {
     }
 
     #[test]
+    fn each_code_is_explained_once() {
+        let mut doc = documents::at_risk();
+        let first = doc.findings[0].clone();
+        for severity in [Severity::Unsafe, Severity::AtRisk, Severity::AtRisk, Severity::Info] {
+            doc.findings.push(Finding { severity, ..first.clone() });
+        }
+        for wide in [false, true] {
+            let text = shown(&doc, 100, wide);
+            assert_eq!(text.matches("explain host-port-collision").count(), 1, "{text}");
+        }
+    }
+
+    #[test]
     fn a_verdict_and_its_reason_come_first() {
         let first = |doc: &DrainPreflight| shown(doc, usize::MAX, false).lines().next().unwrap().to_owned();
         let mut doc = documents::hangs();

@@ -12,6 +12,8 @@ use super::text::{harmless, width, wrap, wrap_command};
 const BODY: usize = 9;
 /// Columns of a step of indentation.
 const STEP: usize = 3;
+/// Where code begins.
+const CODE: usize = 4;
 /// Columns that prose needs beside something; with fewer it goes below.
 const ROOM: usize = 40;
 /// A longer label stands on a line of its own where the text does not fit behind it.
@@ -84,11 +86,7 @@ impl Terminal<'_> {
                 Part::Heading(heading) => writeln!(self.out, "{}", heading.to_uppercase())?,
                 Part::Text(text) => self.lines("", None, &text)?,
                 Part::Item(text) => self.lines("- ", None, &text)?,
-                Part::Code(text) => {
-                    for line in text.lines() {
-                        writeln!(self.out, "{}", format!("    {line}").trim_end())?;
-                    }
-                }
+                Part::Code(text) => text.lines().try_for_each(|line| self.code(line))?,
             }
         }
         Ok(())
@@ -121,6 +119,23 @@ impl Terminal<'_> {
         for line in wrap(&text, columns.saturating_sub(indent)) {
             writeln!(self.out, "{start}{line}")?;
             start = " ".repeat(indent);
+        }
+        Ok(())
+    }
+
+    /// A line of code as it is, unless it is too long.
+    fn code(&mut self, line: &str) -> io::Result<()> {
+        let text = line.trim_start();
+        let indent = CODE + line.len() - text.len();
+        let room = self.style.width.saturating_sub(indent);
+        let lines = match width(text) {
+            0 => vec![String::new()],
+            columns if columns <= room => vec![text.to_owned()],
+            _ if text.starts_with("kubectl ") => wrap_command(text, room),
+            _ => wrap(text, room),
+        };
+        for line in lines {
+            writeln!(self.out, "{}", format!("{:indent$}{line}", "").trim_end())?;
         }
         Ok(())
     }

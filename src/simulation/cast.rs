@@ -87,9 +87,19 @@ pub struct Props {
     unread_budget: PodDisruptionBudget,
     /// Namespace and name of pods off the drained nodes that replacements may preempt.
     victims: BTreeSet<(String, String)>,
+    /// Nodes that are drained afterwards: whatever else makes nodes alike, it matters which of these a pod is on.
+    later: Vec<String>,
 }
 
 impl Props {
+    /// The same where these nodes are drained afterwards.
+    pub fn before(self, later: &[String]) -> Self {
+        Self {
+            later: later.to_vec(),
+            ..self
+        }
+    }
+
     /// Stand-in templates and names for the replacements of the pods on the given nodes, and of those that may be
     /// preempted, by namespace and name.
     pub fn new(snapshot: &Snapshot, nodes: &[String], victims: &BTreeSet<(String, String)>) -> Self {
@@ -187,6 +197,8 @@ pub enum Hold {
     /// (`pkg/kubelet/status/status_manager.go`, syncPod); webhooks are called for either. The eviction itself deletes
     /// past them.
     Deletion,
+    /// The same, where a policy may deny either.
+    Policy,
     /// Nobody removes it.
     Nobody(String),
     /// Whoever put this finalizer there may remove it, or not.
@@ -222,6 +234,10 @@ pub struct Candidate<'a> {
     pub holds: Vec<Hold>,
     /// Webhooks called for its eviction, or its preemption: index, and whether that is certain.
     pub eviction_hooks: Vec<(usize, bool)>,
+    /// Whether a policy may deny its eviction.
+    pub may_be_denied: bool,
+    /// Whether a policy may deny what the kubelet writes once it has ended, or the removal of a finalizer.
+    pub end_may_be_denied: bool,
     /// Webhooks called for updates of it.
     pub update_hooks: Vec<(usize, bool)>,
     /// Webhooks called when the kubelet writes that it has ended and deletes it for good.
@@ -265,6 +281,8 @@ pub struct Set<'a> {
     pub bind_hooks: Vec<(usize, bool)>,
     /// Webhooks called when the kubelet writes a replacement's status.
     pub status_hooks: Vec<(usize, bool)>,
+    /// Webhooks called when a replacement is written among the endpoints of a Service.
+    pub slice_hooks: Vec<(usize, bool)>,
     /// Why the creation of a replacement cannot be told.
     pub creation_gap: Option<String>,
     /// Why the creation of a replacement is refused for certain.
@@ -399,6 +417,8 @@ pub struct Cast<'a> {
     pub flags: DrainFlags,
     /// Nodes in the order of their turns, as indexes of the placement.
     pub nodes: Vec<usize>,
+    /// Nodes that are drained afterwards.
+    pub later: Vec<usize>,
     /// Placement before the drain, with the cordons.
     pub placement: Placement<'a>,
     /// Pods on the drained nodes.
@@ -452,6 +472,7 @@ impl<'a> Cast<'a> {
         let mut cast = Self {
             snapshot,
             flags: flags.clone(),
+            later: props.later.iter().filter_map(|name| placement.index(name)).collect(),
             nodes,
             placement,
             candidates: Vec::new(),
@@ -596,6 +617,8 @@ impl<'a> Cast<'a> {
             budgets: Vec::new(),
             holds: Vec::new(),
             eviction_hooks: Vec::new(),
+            may_be_denied: false,
+            end_may_be_denied: false,
             update_hooks: Vec::new(),
             ending_hooks: Vec::new(),
         }
@@ -738,6 +761,7 @@ impl<'a> Cast<'a> {
             create_hooks: Vec::new(),
             bind_hooks: Vec::new(),
             status_hooks: Vec::new(),
+            slice_hooks: Vec::new(),
             creation_gap: None,
             creation_refused: None,
             pinned: template.and_then(|template| template.spec.node_name.as_deref().filter(|name| !name.is_empty())),
@@ -996,6 +1020,8 @@ impl<'a> Cast<'a> {
                     }
                 }
             }
+            // No drain takes it away.
+            Route::External(_) => served.others.push(""),
             Route::Broken(why) => served.broken = Some(why),
             Route::Unknown(missing) => served.unknown = Some(missing),
         }
@@ -1300,6 +1326,11 @@ impl<'a> Cast<'a> {
             self.sets[index].create_hooks = self.called(&pod_request(Operation::Create, "", template.namespace, template.labels));
             self.sets[index].bind_hooks = self.called(&pod_request(Operation::Create, "binding", template.namespace, &none));
             self.sets[index].status_hooks = self.called(&pod_request(Operation::Update, "status", template.namespace, template.labels));
+            self.sets[index].slice_hooks = self.called(&Request {
+                group: "discovery.k8s.io",
+                resource: "endpointslices",
+                ..pod_request(Operation::Update, "", template.namespace, &none)
+            });
             let mut obstacles = creation::obstacles(self.snapshot, template.namespace, template.labels, template.spec);
             obstacles.extend(self.ration(index, template));
             self.block(index, obstacles);
@@ -1337,7 +1368,45 @@ impl<'a> Cast<'a> {
             let mut ending = self.called(&pod_request(Operation::Update, "status", namespace, &pod.metadata.labels));
             ending.extend(self.called(&pod_request(Operation::Delete, "", namespace, &pod.metadata.labels)));
             self.candidates[index].ending_hooks = ending;
+            self.note_policies(index);
         }
+    }
+
+    /// Notes policies that may deny what takes a pod away: its eviction, what the kubelet writes once it has ended, and its
+    /// deletion.
+    fn note_policies(&mut self, index: usize) {
+        let none = StringMap::new();
+        let candidate = &self.candidates[index];
+        let (namespace, labels) = (&candidate.pod.metadata.namespace, &candidate.pod.metadata.labels);
+        let mut requests = vec![
+            ("the end of", pod_request(Operation::Update, "status", namespace, labels)),
+            ("the deletion of", pod_request(Operation::Delete, "", namespace, labels)),
+        ];
+        if !self.flags.disable_eviction && !candidate.victim {
+            requests.push(("the eviction of", pod_request(Operation::Create, "eviction", namespace, &none)));
+        }
+        if !candidate.pod.metadata.finalizers.is_empty() {
+            requests.push(("an update of", pod_request(Operation::Update, "", namespace, labels)));
+        }
+        let (mut gaps, mut eviction, mut end) = (Vec::new(), false, false);
+        for (what, request) in requests {
+            let denied = if what.starts_with("the eviction") {
+                &mut eviction
+            } else {
+                &mut end
+            };
+            for obstacle in creation::may_deny(self.snapshot, &request, &format!("{what} pods of namespace {namespace}")) {
+                match obstacle {
+                    Obstacle::Refused(_) => {}
+                    Obstacle::Unread { what, missing } => gaps.push(Gap::unread(what, &missing).of(Class::Calls)),
+                    Obstacle::Undecided { what, why } => gaps.push(Gap::undecided(what, why).of(Class::Calls)),
+                }
+                *denied = true;
+            }
+        }
+        self.gaps.extend(gaps);
+        self.candidates[index].may_be_denied = eviction;
+        self.candidates[index].end_may_be_denied = end;
     }
 
     /// Webhooks called for the patch that cordons a node; none where it is cordoned already.
@@ -1475,6 +1544,9 @@ impl<'a> Cast<'a> {
             // A finished pod is removed at once (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete).
             if !candidate.ending_hooks.is_empty() && !at_once && !pod.finished() {
                 holds.push(Hold::Deletion);
+            }
+            if candidate.end_may_be_denied && !at_once && !pod.finished() {
+                holds.push(Hold::Policy);
             }
             let tenant = tenants::tenant(pod);
             for finalizer in &pod.metadata.finalizers {

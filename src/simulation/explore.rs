@@ -19,7 +19,7 @@ use crate::report::document::DrainOutcome;
 
 use super::assume::Class;
 use super::cast::{Cast, Gap, Hold};
-use super::state::{Old, Progress, State, Victim};
+use super::state::{Old, Progress, Retry, State, Victim};
 
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
@@ -174,12 +174,25 @@ impl<'a, 'b> Explorer<'a, 'b> {
         if self.cast.flags.disable_eviction && failed() {
             // The first error ends the deletions, and nothing is waited for.
             DrainOutcome::Fails
-        } else if mine().any(|old| matches!(old, Old::Here | Old::Terminating(_))) {
+        } else if self.turn(state).any(|index| self.waits(state, index)) {
             DrainOutcome::Hangs
         } else if failed() {
             DrainOutcome::Fails
         } else {
             DrainOutcome::Finishes
+        }
+    }
+
+    /// Whether kubectl waits for a pod for as long as it waits at all. One that does not end is passed over
+    /// `--skip-wait-for-delete-timeout` after it should have (`k8s.io/kubectl/pkg/drain/drain.go`, waitForDelete).
+    fn waits(&self, state: &State<'a>, index: usize) -> bool {
+        let flags = &self.cast.flags;
+        let skip = Duration::from_secs(u64::try_from(flags.skip_wait_for_delete_timeout).unwrap_or(0));
+        let end = flags.grace(self.cast.candidates[index].pod) + skip + RETRY * state.round.saturating_sub(1);
+        match state.old[index] {
+            Old::Here => true,
+            Old::Terminating(_) => skip.is_zero() || flags.timeout.is_some_and(|timeout| end >= timeout),
+            Old::Gone(_) | Old::Failed(_) => false,
         }
     }
 
@@ -213,7 +226,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut costly: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for index in self.turn(state).filter(|index| state.old[*index] == Old::Here) {
             let candidate = &self.cast.candidates[index];
-            if state.refused(self.cast, &candidate.eviction_hooks) {
+            let denied = candidate.may_be_denied && self.cast.assume.worst(Class::Calls);
+            if denied || state.refused(self.cast, &candidate.eviction_hooks) {
                 base.failed.push(index);
                 continue;
             }
@@ -311,6 +325,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 let mut moved = state.create(self.cast);
                 let mut placing = self.place(&state);
                 if matches!(placing, Placing::Nothing) {
+                    state.note_tries(self.cast);
                     moved |= state.release(self.cast) | state.report(self.cast);
                     placing = self.place(&state);
                 }
@@ -377,6 +392,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
                     short = self.short_of_room(state, &nodes);
                     first = Some(index);
                 }
+                if state.new[index].retry == Retry::Tried {
+                    choices.push(waiting_for_the_flush(state));
+                }
                 // Who comes first matters only among pods that can be in each other's way.
                 self.place_one(state, index, &nodes, short, &mut choices);
             }
@@ -393,7 +411,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
         let mut sets: Vec<usize> = Vec::new();
         let mut waiting = Vec::new();
         for (index, new) in state.new.iter().enumerate().filter(|(_, new)| new.progress == Progress::Pending) {
-            if state.refused_at_once(self.cast, &self.cast.sets[new.set].bind_hooks) {
+            if new.retry == Retry::Waits || state.refused_at_once(self.cast, &self.cast.sets[new.set].bind_hooks) {
                 continue;
             }
             if new.waiting.is_none() {
@@ -619,6 +637,11 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let mut kind = vec![
                 i64::from(state.crashes(self.cast, index, *node)),
                 i64::from(self.cast.nodes.contains(node)),
+                self.cast
+                    .later
+                    .iter()
+                    .position(|later| later == node)
+                    .map_or(-1, super::cast::count),
                 i64::from(state.placement.nodes()[*node].node().ready()),
             ];
             for view in &views {
@@ -696,6 +719,15 @@ impl Choice {
 enum Placing<'a> {
     Nothing,
     Choices(Vec<State<'a>>),
+}
+
+/// The same moment, where nothing makes the scheduler try again what it tried before.
+fn waiting_for_the_flush<'a>(state: &State<'a>) -> State<'a> {
+    let mut state = state.clone();
+    for new in state.new.iter_mut().filter(|new| new.retry == Retry::Tried) {
+        new.retry = Retry::Waits;
+    }
+    state
 }
 
 /// Whether the presence of one pod on a node can matter to the other by spread, affinity or ports.

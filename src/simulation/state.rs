@@ -7,6 +7,7 @@ use crate::kubernetes::creation::quota::Charge;
 use crate::kubernetes::disruption::Counted;
 use crate::kubernetes::eviction::Allowance;
 use crate::kubernetes::host_ports;
+use crate::kubernetes::preemption;
 use crate::kubernetes::scheduling::{self, Decision, Incoming, Occupant, Placement};
 use crate::kubernetes::workloads::{Owner, When, job, replica_set, stateful_set};
 use crate::report::document::DrainOutcome;
@@ -102,6 +103,23 @@ pub struct New {
     pub sure: bool,
     /// Whether the kubelet could write its status.
     pub reported: bool,
+    /// Whether it could be written among the endpoints of its Services.
+    pub published: bool,
+    /// Whether the scheduler tries it again.
+    pub retry: Retry,
+}
+
+/// When the scheduler tries a pod again that found no node (`pkg/scheduler/backend/queue/scheduling_queue.go`): at an event
+/// by which a filter that refused it may let it pass, else after five minutes (flushUnschedulablePodsLeftover).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Retry {
+    /// At once when something changes.
+    #[default]
+    AtOnce,
+    /// It was tried while pods that are going were still there, and that they go is no event for it.
+    Tried,
+    /// So it waits, for up to five minutes.
+    Waits,
 }
 
 /// The lowest count over time: with every replacement Ready in time, and with only those that surely were.
@@ -183,6 +201,8 @@ impl<'a> State<'a> {
                     nodes: Vec::new(),
                     sure: false,
                     reported: false,
+                    published: false,
+                    retry: Retry::AtOnce,
                 })
                 .collect(),
             allowances: Vec::new(),
@@ -243,7 +263,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Lets kubelets write the status of what runs, where no webhook refuses that; whether any was written.
+    /// Lets kubelets write the status of what runs, and the endpoint controller that it answers, where no webhook refuses
+    /// that; whether any was written.
     pub fn report(&mut self, cast: &Cast<'a>) -> bool {
         let reportable: Vec<usize> = (0..self.new.len())
             .filter(|index| {
@@ -254,7 +275,16 @@ impl<'a> State<'a> {
         for index in &reportable {
             self.new[*index].reported = true;
         }
-        !reportable.is_empty()
+        let publishable: Vec<usize> = (0..self.new.len())
+            .filter(|index| {
+                let new = &self.new[*index];
+                !new.published && new.reported && !self.refused(cast, &cast.sets[new.set].slice_hooks)
+            })
+            .collect();
+        for index in &publishable {
+            self.new[*index].published = true;
+        }
+        !reportable.is_empty() || !publishable.is_empty()
     }
 
     /// Whether a volume of a replacement is still attached to another node, where another pod uses it too.
@@ -294,7 +324,7 @@ impl<'a> State<'a> {
     pub fn endpoints(&self, cast: &Cast<'a>, served: usize, only_sure: bool) -> i64 {
         let entry = &cast.served[served];
         let here = entry.candidates.iter().filter(|candidate| self.stands(**candidate)).count();
-        super::cast::count(entry.others.len() + here) + self.ready_new(cast, only_sure, |new| entry.sets[new.set])
+        super::cast::count(entry.others.len() + here) + self.ready_new(cast, only_sure, |new| entry.sets[new.set] && new.published)
     }
 
     /// Whether a candidate still works: neither ending nor gone.
@@ -338,6 +368,7 @@ impl<'a> State<'a> {
             Hold::Deletion => !self.end_refused(cast, candidate),
             Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
             Hold::Unfamiliar(_) | Hold::Overdue => self.others_act,
+            Hold::Policy => !cast.assume.worst(Class::Calls),
             Hold::Nobody(_) | Hold::Node => false,
         }
     }
@@ -448,18 +479,21 @@ impl<'a> State<'a> {
 
     /// Lets terminating pods go that nothing holds any more; whether any went.
     pub fn release(&mut self, cast: &Cast<'a>) -> bool {
-        let mut any = false;
-        for index in 0..self.old.len() {
-            let Old::Terminating(round) = self.old[index] else { continue };
-            let candidate = &cast.candidates[index];
-            if candidate.holds.iter().all(|hold| self.lets_go(cast, index, hold)) {
-                self.old[index] = Old::Gone(round);
-                self.placement
-                    .remove(candidate.node, &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
-                any = true;
-            }
+        // What still answers while it ends answers for all that end with it.
+        let going: Vec<(usize, u32)> = (0..self.old.len())
+            .filter(|index| cast.candidates[*index].holds.iter().all(|hold| self.lets_go(cast, *index, hold)))
+            .filter_map(|index| match self.old[index] {
+                Old::Terminating(round) => Some((index, round)),
+                _ => None,
+            })
+            .collect();
+        for (index, round) in &going {
+            let candidate = &cast.candidates[*index];
+            self.old[*index] = Old::Gone(*round);
+            self.placement
+                .remove(candidate.node, &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
         }
-        any | self.take_room(cast)
+        !going.is_empty() | self.take_room(cast)
     }
 
     /// Puts pods where others have made room for them; whether there were any.
@@ -507,7 +541,7 @@ impl<'a> State<'a> {
                     let new = &mut self.new[victim];
                     new.progress = Progress::Pending;
                     new.nodes.clear();
-                    (new.sure, new.reported) = (false, false);
+                    (new.sure, new.reported, new.published) = (false, false, false);
                 }
             }
         }
@@ -532,6 +566,8 @@ impl<'a> State<'a> {
                     nodes: Vec::new(),
                     sure: false,
                     reported: false,
+                    published: false,
+                    retry: Retry::AtOnce,
                 });
                 any = true;
             }
@@ -568,6 +604,45 @@ impl<'a> State<'a> {
         }
         self.new[index].progress = Progress::Placed { node, crashes };
         self.new[index].nodes = nodes;
+        self.new[index].retry = Retry::AtOnce;
+        // A pod with a node is an event for those that want to be near it.
+        for other in (0..self.new.len())
+            .filter(|other| self.new[*other].retry != Retry::AtOnce)
+            .collect::<Vec<_>>()
+        {
+            if let (Some(placed), Some(waits)) = (self.occupant(cast, index), self.occupant(cast, other))
+                && scheduling::wants_to_be_near(&self.placement, &waits, &placed)
+            {
+                self.new[other].retry = Retry::AtOnce;
+            }
+        }
+    }
+
+    /// Notes which pods that find no node are not tried again by the scheduler when those that are ending are gone: no
+    /// filter that refused them has their deletion among its events.
+    pub fn note_tries(&mut self, cast: &Cast<'a>) {
+        if !self.old.iter().any(|old| matches!(old, Old::Terminating(_))) {
+            return;
+        }
+        for index in 0..self.new.len() {
+            if self.new[index].progress != Progress::Pending || self.new[index].retry != Retry::AtOnce {
+                continue;
+            }
+            let Some(occupant) = self.occupant(cast, index) else { continue };
+            if !scheduling::wants_company(occupant.spec) {
+                continue;
+            }
+            let incoming = Incoming {
+                namespace: occupant.namespace,
+                labels: occupant.labels,
+                spec: occupant.spec,
+            };
+            let decisions = scheduling::decide(&self.placement, &incoming);
+            let lasting = |decision: &Decision| matches!(decision, Decision::Refused(reason) if !preemption::resolvable(reason));
+            if decisions.iter().all(lasting) {
+                self.new[index].retry = Retry::Tried;
+            }
+        }
     }
 
     /// Whether a port that a replacement binds is taken on a node.

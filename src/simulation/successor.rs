@@ -5,7 +5,7 @@ use crate::cluster::snapshot::Snapshot;
 use crate::report::document::DrainOutcome;
 
 use super::explore;
-use super::state::{Old, Progress, State};
+use super::state::{Old, Progress, Retry, State};
 use super::trace::Trace;
 
 /// More different clusters than this are not followed.
@@ -24,6 +24,10 @@ pub fn successors(trace: &Trace<'_>) -> (Vec<Snapshot>, bool) {
         let mut open = end.clone();
         for node in &trace.cast.nodes {
             open.placement.uncordon(*node);
+        }
+        // The uncordon makes the scheduler try again.
+        for new in &mut open.new {
+            new.retry = Retry::AtOnce;
         }
         for state in explore::settled(&trace.cast, open) {
             let places = places(trace, &state);

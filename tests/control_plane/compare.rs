@@ -313,7 +313,18 @@ fn entry<'a>(document: &'a Value, pod: &PodReality) -> Option<&'a Value> {
 
 /// What is left without a place, crashing or not made was told beforehand, whatever else was hedged.
 fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
+    // Victims of preemption are evicted by nobody: a finding names their workload.
+    let named = |workload: &str| {
+        items(&document["findings"]).any(|finding| {
+            let object = &finding["object"];
+            let key = format!("{}/{}/{}", text(&object["kind"]), text(&object["namespace"]), text(&object["name"]));
+            text(&finding["code"]).starts_with("replacement-") && key == workload
+        })
+    };
     for (workload, new) in &reality.replacements {
+        if !reality.pods.iter().any(|pod| pod.workload == *workload) && named(workload) {
+            continue;
+        }
         let told: Vec<&str> = reality
             .pods
             .iter()

@@ -2,21 +2,36 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use jsonschema::Validator;
 use serde_json::Value;
+
+thread_local! {
+    /// Building one takes longer than most questions.
+    static VALIDATORS: RefCell<BTreeMap<String, Validator>> = const { RefCell::new(BTreeMap::new()) };
+}
 
 /// What is wrong with the document by the schema of that name, such as `drain-preflight`: a line for each error,
 /// nothing where it is valid.
 pub fn errors(schema: &str, document: &Value) -> Vec<String> {
+    VALIDATORS.with_borrow_mut(|validators| {
+        validators
+            .entry(schema.to_owned())
+            .or_insert_with(|| validator(schema))
+            .iter_errors(document)
+            .map(|error| format!("{}: {error}", error.instance_path))
+            .collect()
+    })
+}
+
+fn validator(schema: &str) -> Validator {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{schema}.schema.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
-    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
-    validator
-        .iter_errors(document)
-        .map(|error| format!("{}: {error}", error.instance_path))
-        .collect()
+    jsonschema::validator_for(&schema).expect("the schema is one")
 }
 
 /// Fails the test where the document is not valid.

@@ -191,6 +191,16 @@ mod tests {
                 "minimum cpu usage per Container is 100m, but request is 50m",
             ),
             (
+                "type: Container, min: {cpu: 100m}",
+                "requests: {cpu: 100m}, limits: {cpu: 50m}",
+                "minimum cpu usage per Container is 100m, but limit is 50m",
+            ),
+            (
+                "type: Container, max: {cpu: 1}",
+                "requests: {cpu: 2}, limits: {cpu: 1}",
+                "maximum cpu usage per Container is 1, but request is 2",
+            ),
+            (
                 "type: Container, max: {memory: 1Gi}",
                 "limits: {memory: 2Gi}",
                 "maximum memory usage per Container is 1Gi, but limit is 2Gi",
@@ -219,6 +229,7 @@ mod tests {
             "{type: Container, min: {cpu: 100m}, max: {cpu: 1}, maxLimitRequestRatio: {cpu: 2}}",
         ));
         assert!(against(&fine, &container("requests: {cpu: 500m}, limits: {cpu: 1}")).is_empty());
+        assert!(against(&fine, &container("requests: {cpu: 100m}, limits: {cpu: 100m}")).is_empty());
         let claims = snapshot(&range("a", "{type: PersistentVolumeClaim, max: {storage: 1Gi}}"));
         assert!(against(&claims, &container("")).is_empty());
     }

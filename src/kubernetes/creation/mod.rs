@@ -15,7 +15,7 @@ mod resources;
 mod runtime_class;
 mod service_account;
 
-pub use self::policies::has_policies;
+pub use self::policies::{has_policies, may_deny};
 pub use self::service_account::named_account;
 
 use crate::cluster::objects::{PodSpec, StringMap};
@@ -213,5 +213,41 @@ mod tests {
             git_version: "v1.29.4".to_owned(),
         });
         assert!(against(&old, "").is_empty());
+    }
+
+    #[test]
+    fn a_policy_that_denies_pods_is_not_known() {
+        let policy = |constraints: &str, narrowed: &str| {
+            let read = snapshot(&format!(
+                "{{apiVersion: v1, kind: Namespace, metadata: {{name: app, labels: {{team: a}}}}}}
+---
+{{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {{name: p}}, spec: {{matchConstraints: {{{constraints}}}}}}}
+---
+{{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {{name: b}}, spec: {{policyName: p, validationActions: [Deny]{narrowed}}}}}"
+            ));
+            against(&read, "").len()
+        };
+        let rules = |version: &str| {
+            format!("resourceRules: [{{operations: [CREATE], apiGroups: [''], apiVersions: [{version}], resources: [pods]}}]")
+        };
+        let pods = rules("v1");
+        for (constraints, narrowed, found) in [
+            (pods.clone(), "", 1),
+            // A policy without rules is for nothing, a binding without is for what its policy is for.
+            (String::new(), "", 0),
+            (pods.clone(), ", matchResources: {objectSelector: {matchLabels: {app: web}}}", 1),
+            (pods.clone(), ", matchResources: {objectSelector: {matchLabels: {app: other}}}", 0),
+            (format!("{pods}, namespaceSelector: {{matchLabels: {{team: a}}}}"), "", 1),
+            (format!("{pods}, namespaceSelector: {{matchLabels: {{team: b}}}}"), "", 0),
+            (rules("v2"), "", 1),
+            (format!("{}, matchPolicy: Exact", rules("v2")), "", 0),
+            (
+                format!("{pods}, excludeResourceRules: [{{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: [pods]}}]"),
+                "",
+                0,
+            ),
+        ] {
+            assert_eq!(policy(&constraints, narrowed), found, "{constraints} {narrowed}");
+        }
     }
 }

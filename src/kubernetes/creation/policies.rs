@@ -15,12 +15,26 @@ pub fn has_policies(snapshot: &Snapshot) -> bool {
     minor.is_none_or(|minor| minor >= SINCE_MINOR)
 }
 
-/// What may stand against a pod with these labels.
+/// What may stand against a new pod with these labels.
 pub(super) fn obstacles(snapshot: &Snapshot, namespace: &str, labels: &StringMap) -> Vec<Obstacle> {
+    let request = Request {
+        operation: Operation::Create,
+        group: "",
+        version: "v1",
+        resource: "pods",
+        subresource: "",
+        namespace: Some(namespace),
+        labels,
+    };
+    may_deny(snapshot, &request, &format!("new pods of namespace {namespace}"))
+}
+
+/// Policies that may deny a request; `requested` is what is asked for, as a person would say it.
+pub fn may_deny(snapshot: &Snapshot, request: &Request<'_>, requested: &str) -> Vec<Obstacle> {
     if !has_policies(snapshot) {
         return Vec::new();
     }
-    let what = |name: &str| format!("whether {name} admits new pods of namespace {namespace}");
+    let what = |name: &str| format!("whether {name} admits {requested}");
     let (policies, bindings) = match (snapshot.admission_policies.all(), snapshot.admission_policy_bindings.all()) {
         // Without a policy no binding, and without a binding no policy, is in force.
         (Ok([]), _) | (_, Ok([])) => return Vec::new(),
@@ -32,15 +46,6 @@ pub(super) fn obstacles(snapshot: &Snapshot, namespace: &str, labels: &StringMap
             }];
         }
     };
-    let request = Request {
-        operation: Operation::Create,
-        group: "",
-        version: "v1",
-        resource: "pods",
-        subresource: "",
-        namespace: Some(namespace),
-        labels,
-    };
     let mut found = Vec::new();
     for policy in policies {
         let name = &policy.metadata.name;
@@ -50,10 +55,10 @@ pub(super) fn obstacles(snapshot: &Snapshot, namespace: &str, labels: &StringMap
             .filter(|binding| binding.spec.validation_actions.iter().any(|action| action == "Deny"))
             .filter(|binding| {
                 let narrowed = binding.spec.match_resources.as_ref();
-                narrowed.is_none_or(|resources| concerns(snapshot, resources, &request, true))
+                narrowed.is_none_or(|resources| concerns(snapshot, resources, request, true))
             })
             .count();
-        if denies > 0 && concerns(snapshot, &policy.spec.match_constraints, &request, false) {
+        if denies > 0 && concerns(snapshot, &policy.spec.match_constraints, request, false) {
             found.push(Obstacle::Undecided {
                 what: what(&format!("the validating admission policy {name}")),
                 why: "its CEL expressions are not evaluated".to_owned(),

@@ -324,6 +324,8 @@ mod tests {
             ("requests.hugepages-2Mi: 1Mi", true),
             ("count/pods: 0", true),
             ("services: 0", false),
+            // What the pod is not charged refuses nothing, even where there is too much of it.
+            ("limits.memory: -1", false),
         ] {
             let name = hard.rsplit_once(": ").unwrap().0;
             assert_eq!(
@@ -332,6 +334,30 @@ mod tests {
                 "{hard}"
             );
         }
+    }
+
+    #[test]
+    fn the_overhead_of_a_runtime_class_is_a_limit_only_beside_one() {
+        let charged = |limits: &str| {
+            let pod = spec(&format!(
+                "overhead: {{cpu: 250m}}, containers: [{{name: main, resources: {{requests: {{cpu: 1}}, limits: {{{limits}}}}}}}]"
+            ));
+            let charge = Charge::of(&pod, false).unwrap();
+            (
+                charge.0["requests.cpu"].milli(),
+                charge.0.get("limits.cpu").map(|amount| amount.milli()),
+            )
+        };
+        assert_eq!(charged(""), (1250, None));
+        assert_eq!(charged("cpu: 2"), (1250, Some(2250)));
+        assert_eq!(charged("cpu: 0"), (1250, Some(0)));
+    }
+
+    #[test]
+    fn where_a_quota_is() {
+        let quota = quota("", "", "");
+        let quota = Quota::new(&quota).unwrap();
+        assert_eq!((quota.namespace(), quota.name()), ("app", "q"));
     }
 
     #[test]
@@ -366,6 +392,11 @@ mod tests {
         let plain = container("");
         let busy = container("requests: {cpu: 1}");
         let high = spec("priorityClassName: high, activeDeadlineSeconds: 5");
+        let apart = |term: &str| {
+            spec(&format!(
+                "affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, {term}}}]}}}}"
+            ))
+        };
         for (scopes, pod, counted) in [
             ("", &plain, Some(true)),
             (", scopes: [BestEffort]", &plain, Some(true)),
@@ -374,6 +405,12 @@ mod tests {
             (", scopes: [Terminating]", &plain, Some(false)),
             (", scopes: [Terminating]", &high, Some(true)),
             (", scopes: [NotTerminating]", &high, Some(false)),
+            (", scopes: [NotTerminating]", &plain, Some(true)),
+            (
+                ", scopes: [BestEffort]",
+                &container("requests: {cpu: 0, nvidia.com/gpu: 1}"),
+                Some(true),
+            ),
             (", scopes: [PriorityClass]", &high, Some(true)),
             (", scopes: [PriorityClass]", &plain, Some(false)),
             (
@@ -386,6 +423,19 @@ mod tests {
                 &plain,
                 Some(true),
             ),
+            (
+                ", scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}",
+                &plain,
+                Some(true),
+            ),
+            (
+                ", scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}",
+                &high,
+                Some(false),
+            ),
+            (", scopes: [CrossNamespacePodAffinity]", &apart("namespaces: [other]"), Some(true)),
+            (", scopes: [CrossNamespacePodAffinity]", &apart("namespaceSelector: {}"), Some(true)),
+            (", scopes: [CrossNamespacePodAffinity]", &apart("labelSelector: {}"), None),
             (", scopes: [CrossNamespacePodAffinity]", &plain, None),
             (", scopes: [CrossNamespacePodAffinity, Terminating]", &plain, Some(false)),
         ] {
@@ -398,6 +448,8 @@ mod tests {
         assert!(Quota::new(&quota("", "pods: 1", "")).is_err());
         assert!(Quota::new(&quota("", "pods: many", "pods: 0")).is_err());
         // Nothing of it is charged to pods.
-        assert!(Quota::new(&quota("", "services: 1", "")).is_ok());
+        for name in ["services", "count/services", "count/jobs.batch/v1"] {
+            assert!(Quota::new(&quota("", &format!("{name}: 1"), "")).is_ok(), "{name}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Decision, Incoming, NodeState, Placement, first, merge_label_keys};
+use super::{Decision, Incoming, NodeState, Occupant, Placement, first, merge_label_keys};
 use crate::cluster::objects::{LabelSelector, PodAffinityTerm, PodSpec, SelectorOperator, StringMap};
 use crate::kubernetes::selectors::{empty, matches};
 
@@ -50,6 +50,18 @@ fn terms<'a>(specs: &'a [PodAffinityTerm], namespace: &'a str, labels: &StringMa
 
 fn affinity(spec: &PodSpec) -> &[PodAffinityTerm] {
     &spec.affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+}
+
+/// Whether a pod requires others in its domain.
+pub fn wants_company(spec: &PodSpec) -> bool {
+    !affinity(spec).is_empty()
+}
+
+/// Whether a pod with a node is one that another one, which has none, requires in its domain: whether its arrival is an
+/// event by which the scheduler tries that one again (`plugin.go`, isSchedulableAfterPodChange).
+pub fn wants_to_be_near(placement: &Placement<'_>, waits: &Occupant<'_>, placed: &Occupant<'_>) -> bool {
+    let terms = terms(affinity(waits.spec), waits.namespace, waits.labels);
+    !terms.is_empty() && meant_by_all(&terms, placement, placed.namespace, placed.labels) == Holds::Yes
 }
 
 /// The required anti-affinity terms of a pod.

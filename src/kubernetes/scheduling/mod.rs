@@ -35,6 +35,7 @@ use self::topology_spread::TopologySpread;
 use self::volumes::PodVolumes;
 
 pub use self::gates::{gated, other_scheduler};
+pub use self::inter_pod_affinity::{wants_company, wants_to_be_near};
 pub use self::volume_limits::driver;
 pub use self::volumes::{SingleNode, refuses_volume, refuses_volume_in_use, single_node, storage_unread};
 

@@ -229,6 +229,15 @@ mod tests {
             (
                 format!(
                     "{}, {}",
+                    codes("FailJob", "operator: In, values: [137]"),
+                    target.replace("ACTION", "Ignore")
+                ),
+                true,
+                (Ignored, FailsJob),
+            ),
+            (
+                format!(
+                    "{}, {}",
                     codes("FailJob", "operator: NotIn, values: [42]"),
                     target.replace("ACTION", "Ignore")
                 ),
@@ -251,10 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_pod_ends_scheduled_and_not_ready() {
+        for (kind, status, matches) in [
+            ("DisruptionTarget", "", true),
+            ("DisruptionTarget", "False", false),
+            ("Ready", "False", true),
+            ("ContainersReady", "False", true),
+            ("Ready", "", false),
+            ("PodScheduled", "", true),
+            ("Initialized", "True", true),
+            ("Initialized", "False", false),
+            ("Other", "", false),
+        ] {
+            let rule = format!("{{action: Ignore, onPodConditions: [{{type: {kind}, status: '{status}'}}]}}");
+            let job = job(&format!("podFailurePolicy: {{rules: [{rule}]}}"), "");
+            assert_eq!(judgements(&job, true).0 == Judgement::Ignored, matches, "{kind} {status}");
+        }
+    }
+
+    #[test]
     fn failures_add_up_to_the_limit() {
         let limited = job("backoffLimit: 2", "failed: 1");
         assert!(!fails(&limited, Judgement::Counted, 1) && fails(&limited, Judgement::Counted, 2));
-        assert!(!fails(&limited, Judgement::Ignored, 9) && fails(&limited, Judgement::FailsJob, 1));
+        assert!(!fails(&limited, Judgement::Ignored, 9));
+        assert!(!fails(&limited, Judgement::FailsJob, 0) && fails(&limited, Judgement::FailsJob, 1));
         assert!(fails(&job("backoffLimit: 0", ""), Judgement::Counted, 1));
         assert!(!fails(&job("backoffLimitPerIndex: 0", ""), Judgement::Counted, 99));
     }

@@ -173,3 +173,93 @@ impl<'a> Owner<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubernetes::testing::snapshot;
+
+    const OWNERS: [(&str, &str, &str); 5] = [
+        ("apps/v1", "ReplicaSet", "spec: {replicas: 3}"),
+        ("v1", "ReplicationController", "spec: {replicas: 3}"),
+        ("apps/v1", "StatefulSet", "spec: {replicas: 3}"),
+        ("batch/v1", "Job", "spec: {parallelism: 3}"),
+        ("apps/v1", "DaemonSet", "spec: {}"),
+    ];
+
+    fn pod(version: &str, kind: &str, uid: &str) -> Pod {
+        let owner = format!("{{apiVersion: {version}, kind: {kind}, name: o, uid: '{uid}', controller: true}}");
+        serde_saphyr::from_str(&format!("{{metadata: {{name: p, namespace: n, ownerReferences: [{owner}]}}}}")).unwrap()
+    }
+
+    fn cluster(version: &str, kind: &str, metadata: &str, spec: &str) -> Snapshot {
+        snapshot(&format!(
+            "{{apiVersion: {version}, kind: {kind}, metadata: {{name: o, namespace: n, uid: u{metadata}}}, {spec}}}"
+        ))
+    }
+
+    #[test]
+    fn every_kind_of_owner() {
+        for (version, kind, spec) in OWNERS {
+            let (there, pod) = (cluster(version, kind, "", spec), pod(version, kind, "u"));
+            let owner = owner(&there, &pod);
+            assert_eq!(owner.key("n").unwrap().kind, kind);
+            assert!(owner.template().is_some() && !owner.terminating(), "{kind}");
+            let wanted = (kind != "DaemonSet").then_some(3);
+            assert_eq!((owner.wanted(), owner.workload_wanted()), (wanted, wanted), "{kind}");
+            let ending = cluster(version, kind, ", deletionTimestamp: '2026-01-01T00:00:00Z'", spec);
+            assert!(super::owner(&ending, &pod).terminating(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn another_object_of_the_same_name_is_not_the_owner() {
+        let there = cluster("apps/v1", "StatefulSet", "", "spec: {}");
+        for (uid, gone) in [("u", false), ("", false), ("other", true)] {
+            let pod = pod("apps/v1", "StatefulSet", uid);
+            assert_eq!(matches!(owner(&there, &pod), Owner::Gone(_)), gone, "{uid}");
+        }
+        let unnamed = StatefulSet::default();
+        let pod = pod("apps/v1", "StatefulSet", "other");
+        let found = resolved(Ok(Some(&unnamed)), pod.metadata.controller().unwrap(), Owner::StatefulSet);
+        assert!(matches!(found, Owner::StatefulSet(_)));
+    }
+
+    #[test]
+    fn a_deployment_wants_what_it_says_during_a_rollout_too() {
+        let set =
+            "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: o, namespace: n, ownerReferences: [OWNER]}, spec: {replicas: 1}}";
+        let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: n}, spec: {replicas: 4}}";
+        for (owner, wanted) in [
+            ("{apiVersion: apps/v1, kind: Deployment, name: d, controller: true}", 4),
+            ("{apiVersion: example.com/v1, kind: Deployment, name: d, controller: true}", 1),
+            ("{apiVersion: apps/v1, kind: Rollout, name: d, controller: true}", 1),
+        ] {
+            let there = snapshot(&format!("{}\n---\n{deployment}", set.replace("OWNER", owner)));
+            let pod = pod("apps/v1", "ReplicaSet", "");
+            let found = super::owner(&there, &pod);
+            assert_eq!((found.wanted(), found.workload_wanted()), (Some(1), Some(wanted)), "{owner}");
+        }
+    }
+
+    #[test]
+    fn active_pods() {
+        for (metadata, phase, active) in [
+            ("", "Running", true),
+            ("", "Pending", true),
+            ("", "Failed", false),
+            ("deletionTimestamp: '2026-01-01T00:00:00Z'", "Running", false),
+        ] {
+            let pod: Pod = serde_saphyr::from_str(&format!("{{metadata: {{{metadata}}}, status: {{phase: {phase}}}}}")).unwrap();
+            assert_eq!(replica_set::active(&pod), active, "{metadata} {phase}");
+        }
+    }
+
+    #[test]
+    fn pods_in_parallel_are_in_no_order() {
+        for (policy, ordered) in [("OrderedReady", true), ("", true), ("Parallel", false)] {
+            let set: StatefulSet = serde_saphyr::from_str(&format!("{{spec: {{podManagementPolicy: '{policy}'}}}}")).unwrap();
+            assert_eq!(stateful_set::ordered(&set), ordered, "{policy}");
+        }
+    }
+}

@@ -25,8 +25,3 @@ pub fn deployment<'a>(snapshot: &'a Snapshot, set: &ReplicaSet) -> Option<&'a De
         .filter(|parent| parent.kind == "Deployment" && parent.group() == "apps")?;
     snapshot.deployments.find(&set.metadata.namespace, &parent.name)
 }
-
-/// How many pods it creates, with so many active.
-pub fn missing(set: &ReplicaSet, active: i64) -> i64 {
-    (wanted(set) - active).max(0)
-}
