@@ -320,6 +320,8 @@ mod tests {
         );
         assert_eq!(told(&nodes_unread, "n", "cp-1_u", HolderForm::NodeAndUuid), "node cp-1 -");
         assert_eq!(told(&nodes_unread, "n", "cp-2_u", HolderForm::NodeAndUuid), "unknown nodes");
+        assert_eq!(told(&nodes_unread, "n", "p_u", HolderForm::Unknown), "pod p");
+        assert_eq!(told(&nodes_unread, "n", "q_u", HolderForm::Unknown), "unknown nodes");
     }
 
     #[test]
