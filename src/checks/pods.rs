@@ -140,7 +140,11 @@ pub fn held(context: &Context<'_>) -> Vec<Finding> {
         }
         item.evidence
             .extend(down.iter().map(|webhook| format!("webhook {webhook} has no ready endpoint then")));
-        item.consequence = "kubectl drain waits for the pod to be gone until you stop it".to_owned();
+        item.consequence = if trace.cast.flags.skip_wait_for_delete_timeout > 0 {
+            "kubectl passes over the pod and leaves it Terminating".to_owned()
+        } else {
+            "kubectl drain waits for the pod to be gone until you stop it".to_owned()
+        };
         item.remedy = Remedy {
             text: fix,
             command: Some(get(context, candidate, "jsonpath={.metadata.finalizers}")),

@@ -5,6 +5,7 @@ pub mod connection;
 pub mod drain;
 pub mod explain;
 pub mod help;
+pub mod snapshot;
 pub mod version;
 pub mod views;
 
@@ -59,6 +60,8 @@ pub enum Command {
     Leases(views::LeasesArgs),
     /// Say what a finding means, and how to fix it
     Explain(explain::ExplainArgs),
+    /// Write all that the commands read into one file, for -f
+    Snapshot(snapshot::SnapshotArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),
     /// Print this tool's version and the cluster's
@@ -76,6 +79,10 @@ pub struct SourceFlags {
     /// The files are the whole cluster: what they do not hold does not exist
     #[arg(long, requires = "filename")]
     pub complete: bool,
+
+    /// Print the least rights that the command needs, as roles for kubectl apply, and do nothing else
+    #[arg(long)]
+    pub explain_rbac: bool,
 
     /// Helm release of the install, where there are several
     #[arg(long, value_name = "NAME")]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// How a kind is named and reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindInfo {
@@ -86,6 +88,29 @@ macro_rules! kinds {
                 match kind { $(Kind::$variant => self.$field.covered(scope).is_ok(),)* }
             }
 
+            /// What came of reading the kind's parts.
+            pub fn coverage(&self, kind: Kind) -> impl Iterator<Item = (&super::snapshot::Scope, &Result<(), super::snapshot::NotRead>)> {
+                match kind { $(Kind::$variant => self.$field.coverage(),)* }
+            }
+
+            /// What was not read, by a text that ends with it.
+            pub fn unread(&self, text: &str) -> Option<&super::snapshot::NotRead> {
+                let failures = Kind::ALL.iter().flat_map(|kind| self.coverage(*kind)).filter_map(|(_, outcome)| outcome.as_ref().err());
+                failures.into_iter().find(|missing| text.ends_with(&missing.to_string()))
+            }
+
+            /// Gives every object of the kind as JSON on one line, with the fields that are read.
+            ///
+            /// # Errors
+            /// What `take` fails with.
+            pub fn lines(&self, kind: Kind, mut take: impl FnMut(String) -> std::io::Result<()>) -> std::io::Result<()> {
+                let api_version = kind.api_version();
+                match kind { $(Kind::$variant => for object in self.$field.seen() {
+                    take(serde_json::to_string(&Typed { api_version: &api_version, kind: kind.info().kind, object })?)?;
+                },)* }
+                Ok(())
+            }
+
             /// How many objects of the kind there are.
             pub fn count(&self, kind: Kind) -> usize {
                 match kind { $(Kind::$variant => self.$field.seen().len(),)* }
@@ -102,6 +127,16 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+/// An object that says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed<'a, T: Serialize> {
+    api_version: &'a str,
+    kind: &'a str,
+    #[serde(flatten)]
+    object: &'a T,
 }
 
 /// The value with which JSON text begins, and its length in bytes; `None` where the text ends before it does.
@@ -216,6 +251,15 @@ impl Kind {
         match info.group {
             "" | "apps" | "batch" => info.plural.to_owned(),
             group => format!("{}.{group}", info.plural),
+        }
+    }
+
+    /// Group and version, as an object says them.
+    pub fn api_version(self) -> String {
+        let info = self.info();
+        match info.group {
+            "" => info.version.to_owned(),
+            group => format!("{group}/{}", info.version),
         }
     }
 

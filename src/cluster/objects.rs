@@ -1,13 +1,14 @@
 //! Kubernetes objects, slim: only the fields that a rule reads.
 //!
 //! Every field follows the JSON encoding of the Kubernetes API. A missing field and a `null` both give the
-//! zero value, as they do in the API server's own decoder; an unknown field is ignored.
+//! zero value, as they do in the API server's own decoder; an unknown field is ignored. Written again, an object has
+//! the fields that are not zero, and reads back as the same.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::de::Visitor;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Labels, annotations, node selectors: names to values.
 pub type StringMap = BTreeMap<String, String>;
@@ -15,6 +16,29 @@ pub type StringMap = BTreeMap<String, String>;
 /// Reads `null` as the zero value, as the API server does.
 fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Whether a value is the zero value, which a missing field gives.
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Annotations that a rule reads. Others are dropped: some hold whole manifests, with whatever these hold.
+const ANNOTATIONS: &[&str] = &[
+    "batch.kubernetes.io/job-index-failure-count",
+    "kubernetes.io/config.mirror",
+    "meta.helm.sh/release-name",
+    "pv.kubernetes.io/bind-completed",
+    "storageclass.beta.kubernetes.io/is-default-class",
+    "storageclass.kubernetes.io/is-default-class",
+    "volume.beta.kubernetes.io/storage-class",
+    "volume.kubernetes.io/selected-node",
+];
+
+fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StringMap, D::Error> {
+    let mut annotations: StringMap = nullable(deserializer)?;
+    annotations.retain(|name, _| ANNOTATIONS.contains(&name.as_str()));
+    Ok(annotations)
 }
 
 /// Asks for a map where serde's derive asks for a struct: a derived struct also accepts a sequence, as the values
@@ -34,12 +58,18 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for MapOnly<D> {
     }
 }
 
-/// Deserializes types derived with `#[serde(remote = "Self")]` from maps only.
+/// Deserializes types derived with `#[serde(remote = "Self")]` from maps only, and serializes them as derived.
 macro_rules! map_only {
     ($($name:ident),*) => {$(
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 $name::deserialize(MapOnly(deserializer))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
             }
         }
     )*};
@@ -53,34 +83,34 @@ macro_rules! slim {
         map_only!($name);
 
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
         #[serde(rename_all = "camelCase", default, remote = "Self")]
         pub struct $name { $(
             $(#[$fmeta])*
-            #[serde(deserialize_with = "nullable")]
+            #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
             pub $field: $ty,
         )* }
     )*};
 }
 
 /// A reference to the object that owns another one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct OwnerReference {
     /// Group and version, such as `apps/v1`.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub api_version: String,
     /// Kind of the owner.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub kind: String,
     /// Name of the owner, in the namespace of the owned object or cluster-scoped.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub name: String,
     /// UID of the owner.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub uid: String,
     /// Whether this owner is the managing controller; at most one is.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub controller: bool,
 }
 
@@ -103,37 +133,45 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.map(|time| time.to_string()).serialize(serializer)
+    }
+}
+
 /// Object metadata.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct Meta {
     /// Name.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub name: String,
     /// Namespace; empty for cluster-scoped objects.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub namespace: String,
     /// UID; empty in files written by hand.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub uid: String,
     /// Labels.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub labels: StringMap,
-    /// Annotations.
-    #[serde(deserialize_with = "nullable")]
+    /// Annotations, those that a rule reads.
+    #[serde(deserialize_with = "annotations", skip_serializing_if = "is_zero")]
     pub annotations: StringMap,
     /// Counts the changes of the spec.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub generation: i64,
     /// When it was created.
+    #[serde(skip_serializing_if = "is_zero")]
     pub creation_timestamp: Time,
     /// Set while the object is terminating: when its grace period ends.
+    #[serde(skip_serializing_if = "is_zero")]
     pub deletion_timestamp: Time,
     /// What must be removed before a deleted object goes.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub finalizers: Vec<String>,
     /// Owners.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub owner_references: Vec<OwnerReference>,
 }
 
@@ -150,7 +188,7 @@ impl Meta {
 }
 
 /// `operator` of a label selector requirement or node selector requirement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 pub enum SelectorOperator {
     /// The value is one of the listed.
     In,
@@ -171,7 +209,7 @@ pub enum SelectorOperator {
 }
 
 /// A number or a percentage, such as `2` or `"50%"`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a whole number or text")]
 pub enum IntOrPercent {
     /// An absolute number.
@@ -190,7 +228,7 @@ impl std::fmt::Display for IntOrPercent {
 }
 
 /// A container port given by number or by name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a whole number or text")]
 pub enum PortRef {
     /// By number.
@@ -200,7 +238,7 @@ pub enum PortRef {
 }
 
 /// A resource quantity as written: text such as `100m` or a bare number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct QuantityText(pub String);
 
 impl<'de> Deserialize<'de> for QuantityText {

@@ -172,11 +172,20 @@ impl<T: Object> Listing<T> {
         }
     }
 
-    /// Sorts by namespace and name; of objects given twice the last stays.
+    /// Sorts by namespace and name; of objects given twice the last stays. A namespace on an object that lives in none is
+    /// dropped: it would not be found by its name.
     pub fn settle(&mut self) {
+        if !self.kind.info().namespaced {
+            self.items.iter_mut().for_each(|item| item.meta_mut().namespace.clear());
+        }
         self.items.reverse();
         self.items.sort_by(|a, b| key(a).cmp(&key(b)));
         self.items.dedup_by(|a, b| key(a) == key(b));
+    }
+
+    /// What came of reading each part.
+    pub fn coverage(&self) -> std::collections::btree_map::Iter<'_, Scope, Result<(), NotRead>> {
+        self.coverage.iter()
     }
 
     /// Whether any part was read or tried.
@@ -206,7 +215,13 @@ impl<T: Object> Listing<T> {
     pub fn covered(&self, scope: &Scope) -> Result<(), NotRead> {
         match (self.coverage.get(&Scope::Cluster), self.coverage.get(scope)) {
             (Some(Ok(())), _) | (_, Some(Ok(()))) => Ok(()),
-            (_, Some(Err(missing))) | (Some(Err(missing)), None) => Err(missing.clone()),
+            (_, Some(Err(missing))) => Err(missing.clone()),
+            // The pods of a node need the same right as all pods.
+            (Some(Err(missing)), None) if missing.reason == Reason::Forbidden && matches!(scope, Scope::Node(_)) => Err(NotRead {
+                scope: scope.clone(),
+                ..missing.clone()
+            }),
+            (Some(Err(missing)), None) => Err(missing.clone()),
             (None, None) => Err(NotRead {
                 kind: self.kind,
                 scope: scope.clone(),

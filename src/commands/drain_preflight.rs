@@ -10,7 +10,7 @@ use crate::cluster::connect::closest;
 use crate::cluster::files;
 use crate::cluster::kinds::Kind;
 use crate::cluster::progress::Progress;
-use crate::cluster::snapshot::Snapshot;
+use crate::cluster::snapshot::{Reason, Snapshot};
 use crate::gpustack::install::{self, Found};
 use crate::kubernetes::selectors;
 use crate::report::finding::Verdict;
@@ -86,12 +86,13 @@ fn named(args: &DrainPreflightArgs, snapshot: &Snapshot) -> Result<Vec<String>, 
         Err(missing) => {
             return Err(Failure::unreadable(
                 format!("no nodes to drain: {missing}"),
-                Some(match snapshot.source {
-                    crate::cluster::snapshot::Source::Files => format!("capture what matters: {}", files::capture_command(Kind::ALL)),
-                    crate::cluster::snapshot::Source::Live => {
-                        "the right to list nodes is needed: where a replacement lands cannot be told without it".to_owned()
+                match missing.reason {
+                    Reason::NotInFiles => Some(format!("capture what matters: {}", files::capture_command(Kind::ALL))),
+                    Reason::Forbidden => {
+                        Some("the right to list nodes is needed: where a replacement lands cannot be told without it".to_owned())
                     }
-                }),
+                    Reason::NotAsked | Reason::Failed(_) => None,
+                },
             ));
         }
     };

@@ -10,6 +10,8 @@ pub mod leases;
 pub mod pdb;
 pub mod placement;
 pub mod reading;
+pub mod rights;
+pub mod snapshot;
 pub mod version;
 pub mod view;
 
@@ -29,9 +31,14 @@ use failure::Failure;
 /// # Errors
 /// The command cannot answer, and has printed nothing on standard output.
 pub async fn run(cli: Cli) -> Result<u8, Failure> {
+    if let Some(rights) = rights::asked_about(&cli.command) {
+        let kubectl = Kubectl::new(cli.connection.repeat());
+        return rights::print(&rights, cli.connection.namespace.as_deref(), &kubectl);
+    }
     Progress::allow();
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
+        Command::Snapshot(args) => snapshot::run(args, &cli.connection).await,
         Command::Pdb(args) => pdb::run(args, &cli.connection).await,
         Command::Leases(args) => leases::run(args, &cli.connection).await,
         Command::Placement(args) => placement::run(args, &cli.connection).await,

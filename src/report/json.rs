@@ -6,26 +6,29 @@ use serde::Serialize;
 
 use super::text::is_plain;
 
-/// Writes the document as JSON, indented by two spaces, with a newline at its end.
-///
-/// What could act on a terminal is escaped, which changes no value: JSON leaves it to the writer.
+/// Writes the document as JSON, indented by two spaces, with a newline at its end, through [`plain_json`].
 ///
 /// # Errors
 /// What writing fails with.
 pub fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
-    let mut shown = String::with_capacity(text.len() + 1);
-    for character in text.chars() {
+    out.write_all(plain_json(&text).as_bytes())?;
+    out.write_all(b"\n")
+}
+
+/// JSON with what could act on a terminal escaped, which changes no value.
+pub fn plain_json(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for character in json.chars() {
         if character == '\n' || is_plain(character) {
-            shown.push(character);
+            plain.push(character);
         } else {
             for unit in character.encode_utf16(&mut [0; 2]) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                plain.push_str(&format!("\\u{unit:04x}"));
             }
         }
     }
-    shown.push('\n');
-    out.write_all(shown.as_bytes())
+    plain
 }
 
 #[cfg(test)]

@@ -118,8 +118,13 @@ impl<'a> Trace<'a> {
     /// Whether a candidate is neither gone nor failed, though its removal was asked for.
     pub fn stuck(&self, end: &State<'a>, candidate: usize) -> bool {
         let entry = &self.cast.candidates[candidate];
-        let reached = end.ended.get(entry.turn).is_some_and(|outcome| *outcome == DrainOutcome::Hangs);
-        reached && self.cast.removed(entry) && matches!(end.old[candidate], Old::Here | Old::Terminating(_))
+        let waits = match end.ended.get(entry.turn) {
+            Some(DrainOutcome::Hangs) => matches!(end.old[candidate], Old::Here | Old::Terminating(_)),
+            // What is passed over stays as well.
+            Some(_) => self.cast.flags.skip_wait_for_delete_timeout > 0 && matches!(end.old[candidate], Old::Terminating(_)),
+            None => false,
+        };
+        waits && self.cast.removed(entry)
     }
 
     /// Whether a candidate is left because `--timeout` ends the waiting before its eviction is tried again.

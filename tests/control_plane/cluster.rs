@@ -36,6 +36,10 @@ impl Cluster {
         write("server.key", &key.serialize_pem());
         write("accounts.pem", &accounts.public_key_pem());
         write("accounts.key", &accounts.serialize_pem());
+        write(
+            "audit.yaml",
+            r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#,
+        );
         write("tokens.csv", "admin,admin,admin,system:masters\n");
         let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {"server": "https://127.0.0.1:6443", "certificate-authority": path("ca.pem")}}],
@@ -66,6 +70,8 @@ impl Cluster {
             "--allow-privileged=true".into(),
             "--enable-priority-and-fairness=false".into(),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
+            file("audit-policy-file", "audit.yaml"),
+            file("audit-log-path", "audit.log"),
             file("service-account-key-file", "accounts.pem"),
             file("service-account-signing-key-file", "accounts.key"),
         ];

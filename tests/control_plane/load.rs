@@ -21,7 +21,7 @@ const LATE: [&str; 5] = [
     "Lease",
 ];
 /// Annotation of a Lease: the workload, `Kind/namespace/name`, one of whose pods holds it.
-const HOLDER: &str = "test.gpustack-ha/holder";
+pub const HOLDER: &str = "test.gpustack-ha/holder";
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Creates everything, binds what the state places, lets the scheduler do the rest, and waits until nothing moves.

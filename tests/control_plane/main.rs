@@ -15,6 +15,7 @@ mod quiet;
 mod random;
 mod reality;
 mod record;
+mod rights;
 mod selftest;
 mod sockets;
 mod state;
@@ -42,8 +43,16 @@ fn main() {
         }
         std::process::exit(i32::from(!problems.is_empty()));
     }
-    if let Some(file) = std::env::var_os("TABLE") {
-        table::Rows::read(Path::new(&file)).print();
+    if let (Some(file), Some(components)) = (std::env::var_os(rights::RIGHTS), std::env::var_os(COMPONENTS)) {
+        network::prepare();
+        let problems = rights::play(Path::new(&file), Path::new(&components));
+        for problem in &problems {
+            println!("WRONG: {problem}");
+        }
+        std::process::exit(i32::from(!problems.is_empty()));
+    }
+    if let Ok(files) = std::env::var("TABLE") {
+        table::Rows::read(&files).print();
         return;
     }
     let mut arguments = Arguments::from_args();
@@ -59,7 +68,7 @@ fn main() {
         let rows = rows.clone();
         Trial::test(format!("random-{seed}"), move || random_trial(seed, &rows))
     });
-    let checks = selftest::trials().into_iter().chain([random::selftest()]);
+    let checks = selftest::trials().into_iter().chain([random::selftest()]).chain(rights::trials());
     let trials = checks.chain(states).chain(random).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     rows.print();

@@ -27,6 +27,9 @@ pub struct Reality {
     /// The budgets, `namespace/name`, that select something and allow no eviction afterwards.
     #[serde(default)]
     pub exhausted_budgets: BTreeSet<String>,
+    /// The leases, `namespace/name`, whose holder was on a drained node, each with that pod; absent in older results.
+    #[serde(default)]
+    pub leaders: Option<BTreeMap<String, String>>,
     /// What was asked while the drain ran.
     pub probes: Vec<ProbeReality>,
     /// The pods, `namespace/name`, that kubectl still tried to evict when nothing changed any more; absent in older results.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use scenes::Scene;
 
 /// Raised whenever a seed begins to mean another state.
-pub const GENERATOR: u32 = 3;
+pub const GENERATOR: u32 = 5;
 
 /// The seeds of a run that names none.
 const FIXED: RangeInclusive<u64> = 1..=30;
@@ -66,6 +66,7 @@ impl Made {
     fn new(seed: u64) -> Self {
         let mut maker = Maker::new(seed);
         let scene = maker.cluster();
+        maker.priorities();
         maker.scene(scene);
         maker.workloads();
         let steps = maker.steps();
@@ -183,9 +184,10 @@ struct Maker {
 }
 
 /// Flags that would spoil a scene.
-const SPOILERS: [&str; 6] = [
+const SPOILERS: [&str; 7] = [
     "--disable-eviction",
     "--timeout=20s",
+    "--timeout=45s",
     "--grace-period=0",
     "--grace-period=5",
     "--pod-selector=team=red",
@@ -310,13 +312,16 @@ impl Maker {
             });
         }
         let force = if self.bare_pods { 85 } else { 20 };
-        let mut chances = vec![("--ignore-daemonsets", 94), ("--delete-emptydir-data", 93), ("--force", force)];
-        chances.extend(SPOILERS.into_iter().zip([5, 4, 3, 3, 3, 2]));
+        let mut chances = vec![("--ignore-daemonsets", 97), ("--delete-emptydir-data", 97), ("--force", force)];
+        chances.extend(SPOILERS.into_iter().zip([5, 2, 2, 3, 3, 3, 2]));
         let mut flags = Vec::new();
         for (flag, percent) in chances {
             let thrown = self.dice.chance(percent);
             let spoils = designed && SPOILERS.contains(&flag);
-            if self.flags.get(flag).copied().unwrap_or(thrown && !spoils) {
+            let twice = flags
+                .iter()
+                .any(|other: &&str| flag.split_once('=').is_some_and(|(name, _)| other.starts_with(name)));
+            if self.flags.get(flag).copied().unwrap_or(thrown && !spoils) && !twice {
                 flags.push(flag);
             }
         }

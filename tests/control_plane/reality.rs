@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, condition, namespace, text};
 use crate::cluster::Cluster;
+use crate::load;
 use crate::observed::{self, Fate, NodeReality, PodReality, ProbeReality, Reality, Replacements};
 use crate::quiet;
 use crate::state::{Drain, Probe, State};
@@ -91,6 +92,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
         short: fewer(usize::MAX),
         without_ready: fewer(1),
+        leaders: Some(leaders(api, state, drain, &before, &sets)),
         exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         retried: (!ended).then(|| retried(&late)),
@@ -158,6 +160,34 @@ fn ready(pods: &[Value], sets: &[Value]) -> BTreeMap<String, usize> {
     counts
 }
 
+/// The leases of the state whose holder, a pod by its name or its node's, is on a drained node.
+fn leaders(api: &Api, state: &State, drain: &Drain, pods: &[Value], sets: &[Value]) -> BTreeMap<String, String> {
+    let leases = api.list("/apis/coordination.k8s.io/v1/leases");
+    let holder = |stated: &Value| {
+        let workload = stated["metadata"]["annotations"].get(load::HOLDER)?;
+        let same = |lease: &&Value| namespace(lease) == namespace(stated) && lease["metadata"]["name"] == stated["metadata"]["name"];
+        let identity = text(leases.iter().find(same)?, "/spec/holderIdentity");
+        let holds = |pod: &&Value| {
+            let (name, node) = (text(pod, "/metadata/name"), text(pod, "/spec/nodeName"));
+            let named = |who: &str| {
+                identity
+                    .strip_prefix(who)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+            };
+            let named = named(name) || named(node);
+            named && *workload == observed::owner(pod, sets) && drain.nodes.iter().any(|drained| drained == node)
+        };
+        let lease = format!("{}/{}", namespace(stated), text(stated, "/metadata/name"));
+        Some((lease, text(pods.iter().find(holds)?, "/metadata/name").to_owned()))
+    };
+    state
+        .objects
+        .iter()
+        .filter(|object| object["kind"] == "Lease")
+        .filter_map(holder)
+        .collect()
+}
+
 fn exhausted(budgets: &[Value]) -> BTreeSet<String> {
     let none_left = |budget: &&Value| budget["status"]["expectedPods"] != 0 && budget["status"]["disruptionsAllowed"] == 0;
     let name = |budget: &Value| format!("{}/{}", namespace(budget), text(budget, "/metadata/name"));
@@ -174,13 +204,14 @@ fn retried(words: &str) -> BTreeSet<String> {
     words.lines().filter_map(pod).collect()
 }
 
-/// After which kubectl itself gives a node up, whether anything changes or not.
+/// After which kubectl itself gives a node up or passes over what stays Terminating, whether anything changes or not.
 fn timeout(drain: &Drain) -> Duration {
-    let stated = drain
-        .flags
-        .iter()
-        .find_map(|flag| flag.strip_prefix("--timeout=")?.strip_suffix('s')?.parse().ok());
-    Duration::from_secs(stated.unwrap_or(0))
+    let flag = |name: &str| drain.flags.iter().find_map(|flag| flag.strip_prefix(name));
+    let seconds = |text: &str| text.strip_suffix('s').unwrap_or(text).parse().unwrap_or(0);
+    let stated = flag("--timeout=").map_or(0, seconds);
+    // It counts from the end of the grace period.
+    let skip = flag("--skip-wait-for-delete-timeout=").map_or(0, |text| seconds(text) + 32);
+    Duration::from_secs(stated + skip)
 }
 
 fn fate(pod: &Value, after: &[Value]) -> Fate {

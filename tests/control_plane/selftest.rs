@@ -14,7 +14,7 @@ fn reality() -> Reality {
         "replacements": {
             "Deployment/app/web": {"landed": [], "neverReady": [], "crashLooping": [], "pending": 1, "gated": 0, "notCreated": 0},
             "Deployment/app/db": {"landed": ["n2"], "neverReady": [], "crashLooping": [], "pending": 0, "gated": 0, "notCreated": 0}},
-        "short": ["Deployment/app/web"], "withoutReady": ["Deployment/app/web"], "exhaustedBudgets": ["app/web"],
+        "short": ["Deployment/app/web"], "withoutReady": ["Deployment/app/web"], "exhaustedBudgets": ["app/web"], "leaders": {"app/lead": "db-1"},
         "probes": [{"what": "webhook", "name": "hook", "before": false, "refusedSeconds": 2.0, "atEnd": false}], "kubectl": []});
     serde_json::from_value(value).expect("a reality")
 }
@@ -23,13 +23,17 @@ fn document() -> Value {
     let eviction = |pod: &str, action: &str, outcome: &str, nodes: &[&str]| json!({"pod": pod, "namespace": "app", "node": "n1", "action": action, "certainty": "certain", "budgets": ["web"], "replacement": {"outcome": outcome, "certainty": "certain", "nodes": nodes}});
     json!({"verdict": "unsafe", "drain": {"outcome": "finishes", "certainty": "certain", "perNode": [{"node": "n1", "outcome": "finishes", "certainty": "certain"}]},
         "findings": [{"code": "single-replica", "object": {"kind": "Deployment", "namespace": "app", "name": "web"}}],
+        "leaders": [{"lease": "lead", "namespace": "app", "holder": "db-1"}],
         "after": {"pending": ["deployment/app/web"], "exhaustedBudgets": ["app/web"], "nextNodeMayFollow": false},
         "evictions": [eviction("web-1", "evict", "pending", &[]), eviction("db-1", "evict", "lands", &["n2", "n3"]), eviction("agent-1", "keep", "none", &[])],
         "unserved": [{"what": "webhook", "name": "hook", "until": "replacement-ready", "certainty": "certain"}]})
 }
 
 /// A name, where the document is changed, and to what; each must be noticed.
-const WRONG: [(&str, &str, &str); 16] = [
+const WRONG: [(&str, &str, &str); 19] = [
+    ("no leader", "/leaders", "[]"),
+    ("another leader", "/leaders/0/holder", r#""web-1""#),
+    ("a leader that stays", "/leaders/0/lease", r#""other""#),
     ("nothing pending afterwards", "/after/pending", "[]"),
     (
         "something else pending afterwards",

@@ -1,6 +1,6 @@
 //! Sums up how predictions and reality of random states agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -119,9 +119,12 @@ impl Found {
     }
 }
 
-/// What all states of a run showed, by generator and seed; `None` if a state did not come to its end.
+/// What states showed, by generator and seed; `None` if a state did not come to its end.
+type BySeed = BTreeMap<(u32, u64), Option<Found>>;
+
+/// What all states of a run showed.
 #[derive(Clone, Default)]
-pub struct Rows(Arc<Mutex<BTreeMap<(u32, u64), Option<Found>>>>);
+pub struct Rows(Arc<Mutex<BySeed>>);
 
 impl Rows {
     /// Reads what the process that played the state left behind, and says whether it is worth a look.
@@ -137,12 +140,16 @@ impl Rows {
         notable
     }
 
-    /// The results that earlier runs wrote to a file.
-    pub fn read(path: &Path) -> Self {
-        let text = fs::read_to_string(path).expect("the file of results");
-        let all = text
-            .lines()
-            .map(Found::judged)
+    /// The results that earlier runs wrote to files, whose names stand between commas.
+    pub fn read(files: &str) -> Self {
+        let text = |file: &str| fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let lines: Vec<String> = files
+            .split(',')
+            .flat_map(|file| text(file).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let all = lines
+            .iter()
+            .map(|line| Found::judged(line))
             .map(|found| ((found.generator, found.seed), Some(found)));
         Self(Arc::new(Mutex::new(all.collect())))
     }
@@ -153,7 +160,7 @@ impl Rows {
         if rows.is_empty() {
             return;
         }
-        for ((_, seed), found) in rows.iter() {
+        for ((generator, seed), found) in rows.iter() {
             let Some(found) = found else {
                 println!("seed {seed}: not played");
                 continue;
@@ -162,7 +169,7 @@ impl Rows {
                 continue;
             }
             println!(
-                "seed {seed}: {}, predicted {} {}, really {}",
+                "seed {seed} of generator {generator}: {}, predicted {} {}, really {}",
                 found.document["verdict"], found.document["drain"]["outcome"], found.document["drain"]["certainty"], found.reality.outcome
             );
             found.problems.iter().for_each(|problem| println!("    {problem}"));
@@ -170,10 +177,15 @@ impl Rows {
                 println!("    a false alarm");
             }
         }
-        let all: Vec<Option<&Found>> = rows.values().map(Option::as_ref).collect();
-        let played: Vec<&Found> = all.iter().filter_map(|found| *found).collect();
-        println!("\n{}", classes(&all, &played));
-        println!("{}", targets(&played));
+        let generators: BTreeSet<u32> = rows.keys().map(|(generator, _)| *generator).collect();
+        let each = generators.iter().map(Some).filter(|_| generators.len() > 1);
+        for wanted in each.chain([None]) {
+            let of = |(generator, _): &&(u32, u64)| wanted.is_none_or(|wanted| wanted == generator);
+            let all: Vec<Option<&Found>> = rows.keys().filter(of).map(|key| rows[key].as_ref()).collect();
+            let played: Vec<&Found> = all.iter().filter_map(|found| *found).collect();
+            let title = wanted.map_or_else(String::new, |generator| format!("generator {generator}: "));
+            println!("\n{title}{}\n{}", classes(&all, &played), targets(&played));
+        }
         println!("files of what is worth a look: target/random/");
     }
 }
@@ -189,7 +201,7 @@ fn classes(all: &[Option<&Found>], played: &[&Found]) -> String {
     let blind = count(played, |found| found.dry_run && found.bad());
     let alarms = count(played, |found| !found.dry_run && !found.unfinished());
     let version = |field: &str| {
-        let versions: std::collections::BTreeSet<&str> = played
+        let versions: BTreeSet<&str> = played
             .iter()
             .filter_map(|found| found.document.pointer(field).and_then(Value::as_str))
             .collect();

@@ -11,6 +11,7 @@ mod error;
 mod json;
 mod node;
 mod place;
+mod saved;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use self::error::InputError;
 use self::error::plain;
 use self::node::{Mismatch, Node};
 pub use self::place::Place;
+pub use self::saved::write;
 use self::sink::{Sink, Tally};
 use super::kinds::Kind;
 use super::snapshot::{NotRead, Reason, Scope, Snapshot, Source};
@@ -74,6 +76,7 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
     };
     let listings = &mut snapshot.objects;
     let mut stated = std::collections::BTreeSet::new();
+    let mut saved = None;
     for input in inputs {
         let mut sink = Sink::new(listings);
         let name = name_of(input);
@@ -88,18 +91,29 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
         }
         useful(&sink.tally).map_err(|error| error.of_input(&name))?;
         stated.append(&mut sink.tally.stated);
+        if let Some(frame) = sink.tally.saved.take()
+            && saved.replace(frame).is_some()
+        {
+            return Err(sink::two_snapshots().of_input(&name));
+        }
     }
     // `kubectl get … -n X -o yaml` cannot be told from a capture of the whole cluster whose objects happen to lie in
     // X, so an object of a kind stands for the whole kind.
-    let read = |kind: Kind, count: usize| count > 0 || stated.contains(&kind);
-    if !Kind::ALL.iter().any(|&kind| read(kind, listings.count(kind))) {
+    if stated.is_empty() && saved.is_none() {
         let names: Vec<String> = inputs.iter().map(|input| name_of(input)).collect();
         return Err(InputError::new("no objects: the lists are empty")
             .of_input(&names.join(", "))
             .with_hint(capture_hint()));
     }
-    for &kind in Kind::ALL {
-        let outcome = if (complete && !kind.optional()) || read(kind, listings.count(kind)) {
+    for &kind in &stated {
+        snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
+    }
+    if let Some(frame) = saved {
+        frame.enter(&mut snapshot);
+    }
+    // What a snapshot says could not be read is not said to be absent by `complete`.
+    for &kind in Kind::ALL.iter().filter(|kind| !snapshot.objects.tried(**kind)).collect::<Vec<_>>() {
+        let outcome = if complete && !kind.optional() {
             Ok(())
         } else {
             Err(NotRead {
@@ -108,8 +122,9 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
                 reason: Reason::NotInFiles,
             })
         };
-        listings.cover(kind, Scope::Cluster, outcome);
+        snapshot.objects.cover(kind, Scope::Cluster, outcome);
     }
+    let listings = &mut snapshot.objects;
     listings.default_namespace();
     listings.settle();
     Ok(snapshot)
@@ -278,7 +293,7 @@ fn useful(tally: &Tally) -> Result<(), InputError> {
     if tally.documents == 0 {
         return Err(InputError::new("nothing in it").with_hint("did the command that wrote it fail?"));
     }
-    if tally.known == 0 && tally.stated.is_empty() && !tally.others.is_empty() {
+    if tally.known == 0 && tally.stated.is_empty() && tally.saved.is_none() && !tally.others.is_empty() {
         let kinds: Vec<String> = tally
             .others
             .iter()

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::{InputError, plain};
+use super::saved;
 use crate::cluster::kinds::{Kind, Listings};
 
 /// What a document must have.
@@ -91,6 +92,7 @@ impl Around {
 enum Class {
     Known(Kind),
     List(Option<Kind>),
+    Snapshot,
     Other,
 }
 
@@ -110,10 +112,17 @@ fn classify(head: &Head) -> Result<Class, InputError> {
     }
     Ok(match (Kind::of(api_version, kind), kind.strip_suffix("List")) {
         (Some(known), _) => Class::Known(known),
+        _ if saved::is_one(api_version, kind) => Class::Snapshot,
         (None, Some("")) if api_version == "v1" => Class::List(None),
         (None, Some(item)) if Kind::of(api_version, item).is_some() => Class::List(Kind::of(api_version, item)),
         _ => Class::Other,
     })
+}
+
+/// Two snapshots in one question.
+pub(super) fn two_snapshots() -> InputError {
+    InputError::new("a second snapshot: what was read, and when, is told by one")
+        .with_hint("give one snapshot; other files may stand beside it")
 }
 
 /// What an input held.
@@ -125,8 +134,10 @@ pub(super) struct Tally {
     pub(super) known: usize,
     /// Objects of other kinds.
     pub(super) others: BTreeMap<String, usize>,
-    /// Kinds that a typed list stated, even as empty.
+    /// Kinds that an object or a typed list stated, even an empty one.
     pub(super) stated: BTreeSet<Kind>,
+    /// What a snapshot says of its objects.
+    pub(super) saved: Option<saved::Frame>,
 }
 
 /// Takes objects in.
@@ -134,6 +145,8 @@ pub(super) struct Sink<'a> {
     pub(super) listings: &'a mut Listings,
     pub(super) tally: Tally,
     nesting: u32,
+    /// Kinds of the objects of the present document.
+    loaded: BTreeSet<Kind>,
 }
 
 impl<'a> Sink<'a> {
@@ -142,16 +155,40 @@ impl<'a> Sink<'a> {
             listings,
             tally: Tally::default(),
             nesting: 0,
+            loaded: BTreeSet::new(),
         }
     }
 
     /// Takes a whole document; `items` are those of a list's items that were held back, if it had a list of items.
     pub(super) fn document<I: Item>(&mut self, document: I, items: Option<Vec<I>>) -> Result<(), InputError> {
+        self.whole(document, items)?;
+        if self.nesting == 0 {
+            self.tally.stated.append(&mut self.loaded);
+        }
+        Ok(())
+    }
+
+    fn whole<I: Item>(&mut self, document: I, items: Option<Vec<I>>) -> Result<(), InputError> {
         let head: Head = document.part()?;
         match classify(&head).map_err(|error| document.blame(error))? {
             Class::Known(kind) => {
                 self.tally.known += 1;
+                self.loaded.insert(kind);
                 document.load(kind, self.listings)
+            }
+            Class::Snapshot => {
+                let frame: saved::Frame = document.part()?;
+                frame.known().map_err(|error| document.blame(error))?;
+                if self.tally.saved.is_some() {
+                    return Err(document.blame(two_snapshots()));
+                }
+                self.tally.saved = Some(frame);
+                items
+                    .into_iter()
+                    .flatten()
+                    .try_for_each(|item| self.item(item, &Around::Nothing).map(|_| ()))?;
+                self.loaded.clear();
+                Ok(())
             }
             Class::Other => {
                 *self.tally.others.entry(head.kind().to_owned()).or_default() += 1;
@@ -203,9 +240,11 @@ impl<'a> Sink<'a> {
         match classify(&head).map_err(|error| item.blame(error))? {
             Class::Known(kind) => {
                 self.tally.known += 1;
+                self.loaded.insert(kind);
                 item.load(kind, self.listings)?;
             }
             Class::Other => *self.tally.others.entry(head.kind().to_owned()).or_default() += 1,
+            Class::Snapshot => return Err(item.blame(InputError::new("a snapshot within a list"))),
             Class::List(_) if self.nesting == NESTED_LISTS => {
                 return Err(item.blame(InputError::new(format!("lists nested more than {NESTED_LISTS} deep"))));
             }

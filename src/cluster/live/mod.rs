@@ -461,6 +461,7 @@ impl Reader {
     async fn exchange<R: Receiver>(&self, path: &str, mut receiver: R, seen: &mut (Option<StatusCode>, u64)) -> Result<R::Output, Fault> {
         let request = Request::get(path)
             .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, concat!("kubectl-gpustack_ha/", env!("CARGO_PKG_VERSION")))
             .body(Body::empty())
             .map_err(|error| Fault::Garbage(format!("cannot ask for {path}: {error}")))?;
         let response = self

@@ -7,12 +7,57 @@ use crate::cluster::kinds::Kind;
 use crate::cluster::live::Reader;
 use crate::cluster::snapshot::{Scope, Snapshot};
 use crate::commands::failure::Failure;
+use crate::commands::rights::Rights;
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::workloads::{self, Owner};
 use crate::kubernetes::{creation, scheduling};
 use crate::simulation::trace;
 
 use super::{begin, called_namespaces, one_namespace, parts};
+
+/// What it lists.
+pub fn rights() -> Rights {
+    let kinds = [
+        Kind::Node,
+        Kind::Namespace,
+        Kind::Pod,
+        Kind::Deployment,
+        Kind::ReplicaSet,
+        Kind::ReplicationController,
+        Kind::StatefulSet,
+        Kind::DaemonSet,
+        Kind::Job,
+        Kind::PodDisruptionBudget,
+        Kind::Service,
+        Kind::EndpointSlice,
+        Kind::MutatingWebhookConfiguration,
+        Kind::ValidatingWebhookConfiguration,
+        Kind::ApiService,
+        Kind::CustomResourceDefinition,
+        Kind::Lease,
+        Kind::PersistentVolumeClaim,
+        Kind::PersistentVolume,
+        Kind::StorageClass,
+        Kind::CsiNode,
+        Kind::CsiDriver,
+        Kind::VolumeAttachment,
+        Kind::ResourceClaim,
+        Kind::DeviceClass,
+        Kind::ResourceQuota,
+        Kind::LimitRange,
+        Kind::ServiceAccount,
+        Kind::PriorityClass,
+        Kind::RuntimeClass,
+        Kind::ValidatingAdmissionPolicy,
+        Kind::ValidatingAdmissionPolicyBinding,
+    ];
+    Rights {
+        command: "drain-preflight",
+        kinds: kinds.into_iter().collect(),
+        // Where a replacement lands hangs on the pods of every node.
+        everywhere: &[Kind::Pod],
+    }
+}
 
 /// Which drain is asked about.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 pub mod drain;
 pub mod views;
+pub mod whole;
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -6,6 +6,7 @@ use crate::cli::connection::ConnectionFlags;
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::{Scope, Snapshot};
 use crate::commands::failure::Failure;
+use crate::commands::rights::Rights;
 use crate::gpustack::components::ComponentId;
 use crate::gpustack::install::{self, Found};
 use crate::kubernetes::{host_ports, surge};
@@ -23,6 +24,18 @@ pub struct Wanted {
     pub ports: bool,
     /// Whether all namespaces are asked about.
     pub all: bool,
+}
+
+impl Wanted {
+    /// What it lists.
+    pub fn rights(&self, command: &'static str) -> Rights {
+        let kinds = self.cluster.iter().chain(self.namespaced).copied();
+        Rights {
+            command,
+            kinds: kinds.chain([Kind::Deployment]).collect(),
+            everywhere: if self.ports { &[Kind::Pod] } else { &[] },
+        }
+    }
 }
 
 /// Reads what a view asks for, about the install named, or all of those found.

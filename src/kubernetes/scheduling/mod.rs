@@ -563,7 +563,7 @@ mod tests {
         assert_eq!(
             said(&snapshot, SMALL),
             [
-                "? what the pods on node a leave: not allowed to list pods",
+                "? what the pods on node a leave: not allowed to list pods on node a",
                 "node(s) were unschedulable"
             ]
         );

@@ -103,6 +103,14 @@ impl Maker {
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
             ]);
         }
+        // Its leader election is switched on by the number of replicas.
+        if name == "node-feature-discovery-master" && role.replicas > 1 {
+            template["spec"]["containers"][0]["args"] = json!(["-enable-leader-election", "-port=8080"]);
+            self.objects.push(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": "nfd-master.nfd.kubernetes.io", "namespace": NAMESPACE,
+                    "annotations": {"test.gpustack-ha/holder": format!("Deployment/{NAMESPACE}/{name}")}},
+                "spec": {"holderIdentity": "{node}_5e0c0f3e-8a49-4b0e-9f0a-0d6a3c1f7b52", "leaseDurationSeconds": 15, "leaseTransitions": 1}}));
+        }
         deployment["spec"]["template"] = template;
         deployment["spec"]["replicas"] = json!(role.replicas);
         self.objects.push(deployment);
@@ -136,7 +144,8 @@ impl Maker {
             // What older charts gave.
             template["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
         }
-        let budgets = if !budget.is_empty() && self.dice.chance(45) {
+        let likely = if replicas > 1 { 35 } else { 8 };
+        let budgets = if !budget.is_empty() && self.dice.chance(likely) {
             vec![self.dice.pick(&[
                 json!({"minAvailable": 1}),
                 json!({"minAvailable": 1}),

@@ -7,10 +7,6 @@ use super::{Maker, NAMESPACES};
 
 impl Maker {
     pub(super) fn workloads(&mut self) {
-        // Nothing is evicted for its sake, and it outranks all: what preempts is not among these states.
-        if self.dice.chance(35) {
-            self.objects.push(json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "meek"}, "value": 2000, "preemptionPolicy": "Never"}));
-        }
         if !self.kueue && self.dice.chance(35) {
             self.kueue(false);
         }
@@ -43,7 +39,7 @@ impl Maker {
         }
         for namespace in NAMESPACES {
             // A budget that may cover several workloads, or overlap another one.
-            if self.dice.chance(10) {
+            if self.dice.chance(6) {
                 let selector = self.dice.pick(&[
                     Some(json!({})),
                     Some(json!({"matchLabels": {"team": "red"}})),
@@ -56,6 +52,16 @@ impl Maker {
                 self.quota(namespace);
             }
         }
+    }
+
+    /// Classes whose pods preempt others, and one whose pods outrank all and never do.
+    pub(super) fn priorities(&mut self) {
+        if !self.dice.chance(35) {
+            return;
+        }
+        let class = |name: &str, value: u32, policy: &str| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
+        self.objects.push(class("high", 1000, "PreemptLowerPriority"));
+        self.objects.push(class("meek", 2000, "Never"));
     }
 
     /// Just enough pods, one or two more, or fewer than there are by now.
@@ -294,6 +300,7 @@ impl Maker {
 
     pub(super) fn daemon_set(&mut self, name: &str, tolerations: Value) {
         let labels = json!({"app": name});
+        *self.pods.entry("app".to_owned()).or_default() += self.names.len();
         let mut spec = json!({"tolerations": tolerations, "containers": [{"name": "main", "image": "example"}]});
         if !self.chart && self.dice.chance(40) {
             spec["hostNetwork"] = json!(true);
@@ -341,7 +348,7 @@ impl Maker {
     }
 
     pub(super) fn maybe_budget(&mut self, namespace: &str, name: &str, labels: &Value) {
-        if !self.dice.chance(30) {
+        if !self.dice.chance(22) {
             return;
         }
         let selector = match self.dice.below(20) {
@@ -400,7 +407,7 @@ impl Maker {
             spec["volumes"] = json!([{"name": "scratch", "emptyDir": {}}]);
         }
         if self.objects.iter().any(|object| object["kind"] == "PriorityClass") && self.dice.chance(40) {
-            spec["priorityClassName"] = json!("meek");
+            spec["priorityClassName"] = json!(self.dice.pick(&["high", "meek", "meek"]));
         }
         if self.dice.chance(18) {
             spec["tolerations"] = self.dice.pick(&[
