@@ -93,7 +93,18 @@ pub fn review<'a>(snapshot: &'a Snapshot, budget: &'a PodDisruptionBudget) -> Re
         .collect();
     let computed = disruption::status(snapshot, budget, &counted);
     let stale = budget.status.observed_generation < budget.metadata.generation;
-    let (at_best, ever) = ever(budget, &guarded, &computed);
+    // A pod whose owner was not read counts for a workload of its own, which it need not be.
+    let unread = guarded
+        .iter()
+        .flat_map(|guarded| &guarded.pods)
+        .find_map(|pod| match workloads::owner(snapshot, pod) {
+            Owner::Unknown(_, missing) => Some(missing),
+            _ => None,
+        });
+    let (at_best, ever) = match unread {
+        Some(missing) => (None, Ever::Unknown(missing)),
+        None => ever(budget, &guarded, &computed),
+    };
     Ok(Review {
         budget,
         guarded,
@@ -346,14 +357,12 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_not_decided() {
-        let text = cluster(3, 3, &format!("{{{OVER_WEB}, maxUnavailable: 1}}"), "");
-        let snapshot = testing::without(&[Kind::ReplicaSet], &text);
-        let snapshot = {
-            let mut bare = snapshot;
-            bare.objects.replica_sets = crate::cluster::snapshot::Listing::new(Kind::ReplicaSet);
-            bare
-        };
-        let review = review(&snapshot, &snapshot.budgets.seen()[0]).unwrap();
-        assert!(review.can_ever_allow().is_none(), "{:?}", review.ever);
+        for share in ["maxUnavailable: 1", "minAvailable: 2", "minAvailable: 3"] {
+            let text = cluster(3, 3, &format!("{{{OVER_WEB}, {share}}}"), "");
+            let mut snapshot = testing::without(&[Kind::ReplicaSet], &text);
+            snapshot.objects.replica_sets = crate::cluster::snapshot::Listing::new(Kind::ReplicaSet);
+            let review = review(&snapshot, &snapshot.budgets.seen()[0]).unwrap();
+            assert!(review.can_ever_allow().is_none(), "{share}: {:?}", review.ever);
+        }
     }
 }

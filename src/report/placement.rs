@@ -8,7 +8,7 @@ use super::page::{Block, Page, Prose, Report};
 use super::style::Tint;
 use super::table::{Cell, Table};
 use super::view;
-use super::words::sentence;
+use super::words::{NAMED, sentence, some_of};
 
 /// What `placement` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -217,11 +217,22 @@ impl Report for Placement {
 
 /// What is good where nothing was found.
 fn good(doc: &Placement) -> String {
-    let served = |component: &ComponentPlacement| component.loss_of_node.iter().all(|loss| loss.left > 0 && loss.unserved.is_empty());
-    if doc.components.iter().all(served) {
+    let losses = || doc.components.iter().flat_map(|component| &component.loss_of_node);
+    let alone: Vec<String> = doc
+        .components
+        .iter()
+        .filter(|component| component.loss_of_node.iter().any(|loss| loss.left == 0))
+        .map(|component| name(doc, component))
+        .collect();
+    if losses().any(|loss| !loss.unserved.is_empty()) {
+        "nothing that this cluster could place better was found".to_owned()
+    } else if alone.is_empty() {
         "the loss of any one node leaves a Ready replica of everything".to_owned()
     } else {
-        "nothing that could be placed better was found".to_owned()
+        format!(
+            "the loss of any one node leaves everything served that the API server calls; alone on a node: {}",
+            some_of(&alone, NAMED)
+        )
     }
 }
 
