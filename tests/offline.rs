@@ -44,6 +44,13 @@ fn main() {
             }));
         }
     }
+    for file in yaml_files("examples") {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for view in VIEWS {
+            let file = file.clone();
+            trials.push(Trial::test(format!("withheld-{view}/{name}"), move || withheld_from(view, &file)));
+        }
+    }
     for file in yaml_files("tests/clusters") {
         trials.extend(cases::trials(&file));
     }
@@ -275,6 +282,45 @@ fn withheld(recording: &Recording, sets: &[Vec<Kind>]) -> Result<(), Failed> {
             }
         } else if found != full {
             problem(format!("{found} instead of {full}"));
+        }
+    }
+    finish(problems)
+}
+
+/// The views; without options they are about GPUStack.
+const VIEWS: &[&str] = &["placement", "leases", "pdb"];
+
+/// Without a kind the verdict of a view is the same or unknown, and then it says what is missing.
+fn withheld_from(view: &str, file: &Path) -> Result<(), Failed> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&fs::read_to_string(file)?)?;
+    let objects: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
+    let mut problems = Vec::new();
+    for all in [false, true] {
+        let mut arguments = vec![view.to_owned()];
+        arguments.extend(all.then(|| "-A".to_owned()));
+        let complete = ask(&[arguments.clone(), vec!["--complete".to_owned()]].concat(), &objects)?;
+        let full = verdict(&complete);
+        for kind in Kind::ALL {
+            let answer = ask(&arguments, &without(&objects, &[*kind]))?;
+            let found = verdict(&answer);
+            let name = kind.info().plural;
+            let mut problem = |text: String| problems.push(format!("{view}, all: {all}, without {name}: {text}"));
+            let named = |text: &str| text.contains(name);
+            match found {
+                // No install can be looked for.
+                "none" if answer.exit == 3 && named(&answer.errors) => {}
+                "unknown" if full != "unknown" => {
+                    let gaps = answer.document.iter().flat_map(|document| document["notAssessed"].as_array());
+                    let said = gaps
+                        .flatten()
+                        .any(|entry| entry["affectsVerdict"] == true && entry["why"].as_str().is_some_and(named));
+                    if !said || answer.exit != 3 {
+                        problem(format!("exit {}, and not said that it is missing", answer.exit));
+                    }
+                }
+                _ if found == full && answer.exit == complete.exit => {}
+                _ => problem(format!("{found} instead of {full}, exit {}: {}", answer.exit, answer.errors)),
+            }
         }
     }
     finish(problems)

@@ -167,7 +167,9 @@ fn a_replacement_that_fits_only_by_preemption() {
         objects.extend(deployment("low", &["n2"], &asking("1", low)));
         objects
     };
-    assert_eq!(drain(cluster(0), &[])["verdict"], "unknown");
+    let document = drain(cluster(0), &[]);
+    assert_eq!(document["verdict"], "unsafe");
+    assert!(document.to_string().contains("replacement-preempts"), "{document}");
     assert_eq!(drain(cluster(1000), &[])["verdict"], "at-risk");
     let mut never = cluster(0);
     never[2]["spec"]["preemptionPolicy"] = json!("Never");

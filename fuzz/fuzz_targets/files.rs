@@ -43,6 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     let nodes = snapshot.nodes.seen().iter().take(3).map(|node| node.metadata.name.clone()).collect();
     let request = Request {
         nodes,
+        later: Vec::new(),
         flags,
         flag_words: Vec::new(),
         one_by_one: bytes.len() % 3 == 0,

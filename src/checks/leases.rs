@@ -92,6 +92,14 @@ fn row(facts: &Facts<'_>, lease: &Lease, led: Option<(&Workload<'_>, &Led<'_>)>)
     let holder_unknown = match &found {
         Holder::Unmatched(why) => Some(why.clone()),
         Holder::Unknown(missing) => Some(missing.to_string()),
+        Holder::Node(node, None) if led.is_some() => {
+            let pods = led.map(|(workload, _)| workload.pods.as_slice()).unwrap_or_default();
+            let here = pods.iter().filter(|pod| pod.node() == Some(node)).count();
+            Some(match here {
+                0 => format!("no replica is on {node}"),
+                several => format!("{several} replicas are on {node}"),
+            })
+        }
         _ => None,
     };
     let (mut successors, mut successor_nodes) = (Vec::new(), Vec::new());

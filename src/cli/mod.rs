@@ -60,7 +60,7 @@ pub enum Command {
     Leases(views::LeasesArgs),
     /// Say what a finding means, and how to fix it
     Explain(explain::ExplainArgs),
-    /// Write all that the commands read into one file, for -f
+    /// Write all that the commands read into one file
     Snapshot(snapshot::SnapshotArgs),
     /// Complete commands, flags and names in the shell
     Completion(completion::CompletionArgs),

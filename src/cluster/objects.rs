@@ -296,6 +296,14 @@ slim! {
         node_name: Option<String>,
         /// Whether it lives in the node's network namespace.
         host_network: bool,
+        /// Whether it sees the node's processes.
+        #[serde(rename = "hostPID")]
+        host_pid: bool,
+        /// Whether it shares the node's interprocess communication.
+        #[serde(rename = "hostIPC")]
+        host_ipc: bool,
+        /// What all its containers may do.
+        security_context: SecurityContext,
         /// Labels its node must have.
         node_selector: StringMap,
         /// Affinity rules.
@@ -360,6 +368,8 @@ slim! {
         name: String,
         /// Image.
         image: String,
+        /// What it may do.
+        security_context: SecurityContext,
         /// Command line, replacing the image's entrypoint.
         command: Vec<String>,
         /// Arguments.
@@ -439,12 +449,80 @@ slim! {
         cinder: Option<DiskById>,
         /// A disk of Portworx.
         portworx_volume: Option<DiskById>,
+        /// A directory of the node.
+        host_path: Option<Present>,
+        /// NFS.
+        nfs: Option<Present>,
         /// Rados block device.
         rbd: Option<RadosBlockDevice>,
         /// iSCSI.
         iscsi: Option<IscsiDisk>,
         /// An inline CSI volume.
         csi: Option<CsiSource>,
+    }
+
+    /// What a pod, or a container of it, may do; the fields of both.
+    struct SecurityContext {
+        /// Like a process of the node itself.
+        privileged: bool,
+        /// Capabilities.
+        capabilities: Capabilities,
+        /// Whether a process may gain more than its parent has.
+        allow_privilege_escalation: Option<bool>,
+        /// Whether the kubelet refuses to run it as root.
+        run_as_non_root: Option<bool>,
+        /// User.
+        run_as_user: Option<i64>,
+        /// `Default` (also when empty) or `Unmasked`.
+        proc_mount: String,
+        /// Seccomp profile.
+        seccomp_profile: Option<SecurityProfile>,
+        /// `AppArmor` profile.
+        app_armor_profile: Option<SecurityProfile>,
+        /// `SELinux` label.
+        se_linux_options: SeLinuxOptions,
+        /// Kernel parameters.
+        sysctls: Vec<Sysctl>,
+        /// On Windows.
+        windows_options: WindowsOptions,
+    }
+
+    /// Capabilities beside those that the runtime gives.
+    struct Capabilities {
+        /// Given.
+        add: Vec<String>,
+        /// Taken.
+        drop: Vec<String>,
+    }
+
+    /// A seccomp or `AppArmor` profile.
+    struct SecurityProfile {
+        /// `RuntimeDefault`, `Localhost` or `Unconfined`.
+        #[serde(rename = "type")]
+        kind: String,
+    }
+
+    /// An `SELinux` label.
+    struct SeLinuxOptions {
+        /// User.
+        user: String,
+        /// Role.
+        role: String,
+        /// Type.
+        #[serde(rename = "type")]
+        kind: String,
+    }
+
+    /// A kernel parameter.
+    struct Sysctl {
+        /// Name.
+        name: String,
+    }
+
+    /// What a Windows container may do.
+    struct WindowsOptions {
+        /// Like a process of the node itself.
+        host_process: bool,
     }
 
     /// An inline CSI volume.

@@ -259,4 +259,17 @@ mod tests {
         assert!(!kept("2026-01-01T00:00:11Z", 0), "0 means never");
         assert!(!kept("unknown", 10));
     }
+
+    #[test]
+    fn the_words_of_a_refusal_name_the_flag() {
+        for refusal in [
+            Refusal::DaemonSet,
+            Refusal::OrphanedDaemonSet,
+            Refusal::LocalStorage,
+            Refusal::Unmanaged,
+        ] {
+            let flag = refusal.flag();
+            assert!(flag.starts_with("--") && refusal.words().contains(flag), "{refusal:?}");
+        }
+    }
 }

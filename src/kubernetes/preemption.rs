@@ -163,3 +163,124 @@ pub fn best(ways: Vec<Way<'_>>) -> Vec<Way<'_>> {
     }
     best
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::objects::Pod;
+    use crate::cluster::snapshot::Snapshot;
+    use crate::kubernetes::testing::snapshot;
+
+    /// Nodes of four cores, and pods as `name@node priority cpu minute`.
+    fn cluster(nodes: &[&str], pods: &[&str], budget: &str) -> Snapshot {
+        let mut text = String::new();
+        for node in nodes {
+            text += &format!(
+                "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\nstatus: {{allocatable: {{cpu: 4, memory: 8Gi, pods: 10}}}}\n"
+            );
+        }
+        for pod in pods {
+            let words: Vec<&str> = pod.split([' ', '@']).collect();
+            let [name, node, priority, cpu, minute] = words[..] else {
+                panic!("{pod}")
+            };
+            text += &format!(
+                "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: d, labels: {{app: {name}}}}}\nspec: {{nodeName: {node}, priority: {priority}, containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}\nstatus: {{startTime: 2026-01-01T00:{minute}:00Z}}\n"
+            );
+        }
+        if !budget.is_empty() {
+            text += &format!(
+                "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: b, namespace: d}}\nspec: {{selector: {budget}}}\nstatus: {{disruptionsAllowed: 0}}\n"
+            );
+        }
+        snapshot(&text)
+    }
+
+    /// Where a pod of priority 100 preempts whom: `node: names`.
+    fn said(snapshot: &Snapshot, cpu: i64) -> Vec<String> {
+        let pod: Pod = serde_yaml::from_str(&format!(
+            "{{metadata: {{namespace: d}}, spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}"
+        ))
+        .unwrap();
+        let incoming = Incoming {
+            namespace: "d",
+            labels: &pod.metadata.labels,
+            spec: &pod.spec,
+        };
+        let placement = Placement::new(snapshot);
+        let guards: Vec<Guard<'_>> = snapshot
+            .budgets
+            .seen()
+            .iter()
+            .map(|budget| (budget, budget.status.disruptions_allowed))
+            .collect();
+        let rules = Rules {
+            priority: 100,
+            guards: &guards,
+            since: &|occupant| snapshot.pods.find("d", occupant.name)?.status.start_time.0,
+            takes: &|decision| *decision == Decision::Fits,
+        };
+        let decisions = scheduling::decide(&placement, &incoming);
+        let ways = hopeful(&placement, &decisions, 100)
+            .into_iter()
+            .filter_map(|node| victims(&placement, &incoming, &rules, node, false));
+        best(ways.collect())
+            .iter()
+            .map(|way| {
+                let names: Vec<&str> = way.victims.iter().map(|victim| victim.name).collect();
+                format!("{}: {}", placement.nodes()[way.node].name(), names.join(" "))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn only_pods_of_a_lower_priority_go_and_no_more_than_needed() {
+        assert!(said(&cluster(&["a"], &["x@a 100 3 00"], ""), 2).is_empty());
+        assert!(said(&cluster(&["a"], &["x@a 50 1 00", "y@a 100 3 00"], ""), 3).is_empty());
+        let mixed = cluster(&["a"], &["x@a 50 2 00", "y@a 10 1 00", "z@a 10 1 05"], "");
+        assert_eq!(said(&mixed, 1), ["a: z"]);
+        assert_eq!(said(&mixed, 2), ["a: y z"]);
+        assert_eq!(said(&mixed, 3), ["a: x z"]);
+    }
+
+    #[test]
+    fn the_node_whose_victims_matter_least() {
+        let nodes = ["a", "b"];
+        assert_eq!(said(&cluster(&nodes, &["x@a 50 4 00", "y@b 10 4 00"], ""), 4), ["b: y"]);
+        assert_eq!(
+            said(&cluster(&nodes, &["x@a 10 2 00", "w@a 10 2 00", "y@b 10 4 00"], ""), 4),
+            ["b: y"]
+        );
+        assert_eq!(said(&cluster(&nodes, &["x@a 10 4 00", "y@b 10 4 05"], ""), 4), ["b: y"]);
+        assert_eq!(said(&cluster(&nodes, &["x@a 10 4 00", "y@b 10 4 00"], ""), 4), ["a: x", "b: y"]);
+    }
+
+    #[test]
+    fn a_budget_is_kept_to_where_that_is_possible() {
+        let nodes = ["a", "b"];
+        let pods = ["x@a 10 4 00", "y@b 50 4 00"];
+        assert_eq!(said(&cluster(&nodes, &pods, "{matchLabels: {app: x}}"), 4), ["b: y"]);
+        assert_eq!(said(&cluster(&nodes, &pods, "{}"), 4), ["a: x"]);
+        assert_eq!(said(&cluster(&nodes[..1], &pods[..1], "{matchLabels: {app: x}}"), 4), ["a: x"]);
+        // On one node it is spared before one of a higher priority.
+        let beside = cluster(&["a"], &["x@a 10 2 00", "y@a 50 2 00"], "{matchLabels: {app: x}}");
+        assert_eq!(said(&beside, 2), ["a: y"]);
+    }
+
+    #[test]
+    fn what_no_removal_mends() {
+        for (reason, mends) in [
+            ("Insufficient cpu", true),
+            ("Too many pods", true),
+            ("node(s) didn't have free ports for the requested pod ports", true),
+            ("node(s) didn't match pod anti-affinity rules", true),
+            ("node(s) didn't match pod affinity rules", false),
+            ("node(s) were unschedulable", false),
+            ("node(s) had untolerated taint(s): k:NoSchedule", false),
+        ] {
+            assert_eq!(resolvable(reason), mends, "{reason}");
+        }
+        let never: PodSpec = serde_yaml::from_str("{preemptionPolicy: Never}").unwrap();
+        assert!(!may_preempt(&never) && may_preempt(&PodSpec::default()));
+    }
+}

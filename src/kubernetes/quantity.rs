@@ -142,7 +142,7 @@ fn parse(text: &str) -> Option<Quantity> {
 fn scale(digits: &[i128], point: i64, unit: i128) -> i128 {
     // No further power of ten than this changes a capped or a rounded number.
     const FAR: usize = 64;
-    let before = usize::try_from(point).unwrap_or(0).min(digits.len() + FAR);
+    let before = usize::try_from(point).unwrap_or(0).min(digits.len().saturating_add(FAR));
     let mut whole: i128 = 0;
     for index in 0..before {
         whole = (whole * 10 + digits.get(index).unwrap_or(&0)).min(LARGEST);

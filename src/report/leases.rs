@@ -45,9 +45,9 @@ pub struct LeaseRow {
     pub of: Option<String>,
     /// `spec.holderIdentity`, untrusted text; empty where it was released.
     pub holder_identity: String,
-    /// Who that is; `null` where it is nobody, or nobody can be told.
+    /// Who that is; `null` where it is nobody, or neither pod nor node can be told.
     pub holder: Option<LeaseHolder>,
-    /// Why it is nobody, or nobody can be told; `null` where it is somebody.
+    /// Why it is nobody, or which pod it is cannot be told; `null` where it is a pod.
     pub holder_unknown: Option<String>,
     /// Seconds since the last renewal, by the API server's clock; `null` without a capture time or a renewal.
     pub age_seconds: Option<i64>,
@@ -198,7 +198,7 @@ fn leases(doc: &LeaseStatus, wide: bool) -> Table {
 fn holder(lease: &LeaseRow) -> (String, String, Option<Tint>) {
     match &lease.holder {
         Some(holder) => (
-            holder.pod.clone().unwrap_or_else(|| "one of several".to_owned()),
+            holder.pod.clone().unwrap_or_else(|| "?".to_owned()),
             holder.node.clone().unwrap_or_default(),
             None,
         ),

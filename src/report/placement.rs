@@ -200,7 +200,7 @@ impl Report for Placement {
             page.section("Components", [components(self).into()]);
         }
         page.section("Nodes", [nodes(self, wide).into()]);
-        page.section("DaemonSets", daemon_sets(self));
+        page.section("DaemonSets", legend(self, wide).into_iter().chain(daemon_sets(self)));
         page.findings(&self.findings, &said, wide);
         page.not_assessed(&self.not_assessed);
         page
@@ -455,6 +455,12 @@ fn nodes(doc: &Placement, wide: bool) -> Table {
         );
     }
     table
+}
+
+/// What the mark in the table means.
+fn legend(doc: &Placement, wide: bool) -> Option<Block> {
+    let marked = doc.components.iter().any(|component| !component.leader_nodes.is_empty());
+    (marked && !wide).then(|| Prose::text("* holds a lease, and leads.").into())
 }
 
 /// The DaemonSets in a sentence.

@@ -4,14 +4,31 @@ use super::document::Header;
 use super::finding::{Finding, Severity, Verdict};
 use super::page::{self, Headline, Prose};
 use super::words::sentence;
+use crate::checks::codes::Code;
+
+/// What is wrong now, the worst first.
+const URGENT: &[Code] = &[
+    Code::PdbNeverAllows,
+    Code::ReplicasNotReady,
+    Code::LeaseMissing,
+    Code::LeaseStale,
+    Code::LeaseHolderGone,
+    Code::WebhookSingleEndpoint,
+    Code::BelowHaReplicas,
+    Code::ReplicasShareNode,
+    Code::SpreadSkewed,
+];
 
 /// The headline of a view: the finding that decides the verdict, or what is good where none does.
 pub fn headline(header: &Header, verdict: Verdict, findings: &[Finding], good: &str, wide: bool) -> Headline {
     let open = findings
         .iter()
         .filter(|finding| !finding.accepted && finding.severity > Severity::Info);
-    // Of equals the first, as it is shown first.
-    let worst = open.rev().max_by_key(|finding| (finding.severity, finding.certainty));
+    // Of equals what is wrong now comes before what may go wrong, then what is shown first.
+    let urgency = |finding: &Finding| URGENT.iter().rev().position(|code| *code == finding.code);
+    let worst = open
+        .rev()
+        .max_by_key(|finding| (finding.severity, urgency(finding), finding.certainty));
     let mut notes = Vec::new();
     if let Some(finding) = worst {
         let text = finding.remedy.text.trim_end_matches(':').trim_end_matches("; or now");

@@ -128,9 +128,6 @@ impl<'a, 'b> Explorer<'a, 'b> {
         };
         if choices.is_empty() {
             let outcome = self.outcome(&state);
-            if outcome == DrainOutcome::Finishes && self.surely_late(&state) {
-                return vec![self.end_turn(state, DrainOutcome::Fails)];
-            }
             if outcome == DrainOutcome::Finishes && self.may_be_late(&state) {
                 return vec![self.end_turn(state.clone(), outcome), self.end_turn(state, DrainOutcome::Fails)];
             }
@@ -156,14 +153,6 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .max();
         let rounds = RETRY * state.round.saturating_sub(1);
         matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + rounds >= timeout && !longest.is_zero())
-    }
-
-    /// Whether `--timeout` ends the waiting before kubectl passes over what stays Terminating.
-    fn surely_late(&self, state: &State<'a>) -> bool {
-        let staying = self.turn(state).filter(|index| matches!(state.old[*index], Old::Terminating(_)));
-        let longest = staying.map(|index| self.cast.flags.grace(self.cast.candidates[index].pod)).max();
-        let skip = Duration::from_secs(self.cast.flags.skip_wait_for_delete_timeout.unsigned_abs());
-        matches!((self.cast.flags.timeout, longest), (Some(timeout), Some(longest)) if longest + skip >= timeout)
     }
 
     fn end_turn(&self, mut state: State<'a>, outcome: DrainOutcome) -> State<'a> {

@@ -11,3 +11,6 @@ pub mod explore;
 pub mod state;
 pub mod successor;
 pub mod trace;
+
+#[cfg(test)]
+mod tests;

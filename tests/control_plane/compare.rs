@@ -431,6 +431,13 @@ pub fn hedged(document: &Value) -> bool {
         || items(&document["unserved"]).any(possible)
 }
 
+/// Whether something was left undecided.
+pub fn undecided(document: &Value) -> bool {
+    document["verdict"] == "unknown"
+        || document["drain"]["outcome"] == "unknown"
+        || items(&document["evictions"]).any(|entry| entry["replacement"]["outcome"] == "unknown")
+}
+
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

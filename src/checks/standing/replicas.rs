@@ -34,7 +34,7 @@ pub fn not_ready(facts: &Facts<'_>) -> Vec<Finding> {
             let (state, why) = facts.state(pod);
             if state != ReplicaState::Ready {
                 let place = pod.node().map(|node| format!(" on {node}")).unwrap_or_default();
-                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                let why = why.map(|why| format!(": {}", why.trim_end_matches('.'))).unwrap_or_default();
                 item.evidence
                     .push(format!("{}{place} {}{why}", pod.metadata.name, state.in_words()));
             }
@@ -75,7 +75,8 @@ fn what_helps(facts: &Facts<'_>, workload: &Workload<'_>) -> Remedy {
         .iter()
         .map(|pod| (facts.state(pod), *pod))
         .filter(|((state, _), _)| *state != ReplicaState::Ready)
-        .max_by_key(|((state, _), _)| *state);
+        // What ends by itself says least.
+        .max_by_key(|((state, _), _)| (*state != ReplicaState::Terminating, *state));
     let Some(((state, _), pod)) = worst else {
         return remedy(
             "see why it makes no pods:",

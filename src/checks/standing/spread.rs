@@ -34,8 +34,11 @@ pub fn share_node(facts: &Facts<'_>) -> Vec<Finding> {
     for workload in &facts.workloads {
         let nodes = by_node(workload);
         let replicas: usize = nodes.values().map(Vec::len).sum();
+        if replicas < 2 || nodes.len() == replicas {
+            continue;
+        }
         let suitable = facts.suitable(workload).map_or(usize::MAX, |nodes| nodes.len());
-        if replicas < 2 || nodes.len() >= replicas.min(suitable.max(2)) {
+        if nodes.len() >= replicas.min(suitable.max(2)) {
             continue;
         }
         let severity = if suitable < 2 { Severity::Info } else { Severity::AtRisk };
@@ -48,7 +51,11 @@ pub fn share_node(facts: &Facts<'_>) -> Vec<Finding> {
             workload,
             Code::ReplicasShareNode,
             severity,
-            format!("{} of the {replicas} replicas of {name} are on {node}", pods.len()),
+            if pods.len() == replicas {
+                format!("all {replicas} replicas of {name} are on {node}")
+            } else {
+                format!("{} of the {replicas} replicas of {name} are on {node}", pods.len())
+            },
         );
         item.node = Some((*node).to_owned());
         item.evidence = nodes.iter().map(|(node, pods)| format!("{node}: {}", pods.len())).collect();
@@ -100,13 +107,16 @@ fn move_one(facts: &Facts<'_>, workload: &Workload<'_>, pods: &[&Pod]) -> Remedy
 pub fn share_zone(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for workload in &facts.workloads {
-        let Ok(suitable) = facts.suitable(workload) else { continue };
-        let possible: BTreeSet<&str> = suitable.iter().filter_map(|node| zone(node)).collect();
         let placed: Vec<&&Pod> = workload.pods.iter().filter(|pod| facts.ready(pod)).collect();
         let used: BTreeSet<Option<&str>> = placed.iter().map(|pod| facts.node(pod).and_then(zone)).collect();
-        let Some(Some(only)) = used.first().filter(|_| used.len() == 1 && placed.len() > 1 && possible.len() > 1) else {
+        let Some(Some(only)) = used.first().filter(|_| used.len() == 1 && placed.len() > 1) else {
             continue;
         };
+        let suitable = facts.suitable(workload).unwrap_or_default();
+        let possible: BTreeSet<&str> = suitable.iter().filter_map(|node| zone(node)).collect();
+        if possible.len() < 2 {
+            continue;
+        }
         let mut item = about(
             workload,
             Code::ReplicasShareZone,

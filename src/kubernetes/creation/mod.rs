@@ -8,6 +8,7 @@
 //! template passed. It differs only where a namespace got a stricter label after its pods ran.
 
 mod limit_range;
+mod pod_security;
 mod policies;
 mod priority;
 pub mod quota;
@@ -65,6 +66,7 @@ pub fn obstacles(snapshot: &Snapshot, namespace: &str, labels: &StringMap, spec:
     found.extend(priority::obstacle(snapshot, spec));
     found.extend(runtime_class::obstacles(snapshot, spec));
     found.extend(limit_range::obstacles(snapshot, namespace, spec));
+    found.extend(pod_security::obstacle(snapshot, namespace, spec));
     found.extend(policies::obstacles(snapshot, namespace, labels));
     found
 }

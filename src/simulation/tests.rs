@@ -1,0 +1,84 @@
+//! What a file cannot tell: a time of capture, and lists of which only a part was read.
+
+use std::collections::BTreeSet;
+
+use super::assume::{Assume, Class};
+use super::cast::{Cast, Hold, Props};
+use super::state::State;
+use crate::cluster::kinds::Kind;
+use crate::cluster::snapshot::Snapshot;
+use crate::kubernetes::drain::DrainFlags;
+use crate::kubernetes::testing::{snapshot, without};
+
+const NODE: &str =
+    "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {conditions: [{type: Ready, status: 'True'}], allocatable: {pods: 9}}}";
+const SET: &str = "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web, namespace: app}, spec: {replicas: 1, template: {}}}";
+
+fn pod(name: &str, node: &str, metadata: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: app, ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: web, controller: true}}]{metadata}}}, spec: {{nodeName: {node}}}, status: {{phase: Running}}}}"
+    )
+}
+
+/// What `read` finds in the cast of a drain of `n1`.
+fn cast<T>(snapshot: &Snapshot, assume: Assume, read: impl FnOnce(&Cast<'_>) -> T) -> T {
+    let nodes = ["n1".to_owned()];
+    let props = Props::new(snapshot, &nodes, &BTreeSet::new());
+    read(&Cast::new(snapshot, &props, &nodes, &DrainFlags::default(), assume))
+}
+
+#[test]
+fn a_pod_is_overdue_after_its_deletion_timestamp() {
+    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: app}, spec: {hard: {pods: 9}}, status: {hard: {pods: 9}, used: {pods: 1}}}";
+    let ending = pod("web-1", "n1", ", deletionTimestamp: '2026-01-01T00:00:10Z'");
+    let mut read = snapshot(&[NODE, SET, quota, &ending].join("\n---\n"));
+    for (now, overdue) in [
+        ("2026-01-01T00:00:09Z", false),
+        ("2026-01-01T00:00:10Z", false),
+        ("2026-01-01T00:00:11Z", true),
+        ("", true),
+    ] {
+        read.observed_at = now.parse().ok();
+        cast(&read, Assume::default(), |cast| {
+            assert_eq!(cast.candidates[0].holds.contains(&Hold::Overdue), overdue, "{now}");
+            // Its quota may be charged with it no more, so nothing is given back.
+            assert_eq!(cast.quotas[0].candidates.is_empty(), overdue, "{now}");
+        });
+    }
+}
+
+#[test]
+fn of_pods_that_were_not_all_read_those_seen_on_the_node_are_drained() {
+    let read = without(
+        &[Kind::Pod],
+        &[NODE, SET, &pod("web-1", "n1", ""), &pod("web-2", "n2", "")].join("\n---\n"),
+    );
+    cast(&read, Assume::default(), |cast| {
+        let names: Vec<&str> = cast
+            .candidates
+            .iter()
+            .map(|candidate| candidate.pod.metadata.name.as_str())
+            .collect();
+        assert_eq!(names, ["web-1"]);
+        assert!(!cast.workloads[0].counted);
+    });
+}
+
+#[test]
+fn what_was_not_read_may_be_alive() {
+    let held = pod("web-1", "n1", ", finalizers: [kueue.x-k8s.io/managed]");
+    let read = without(&[Kind::Pod], &[NODE, SET, &held].join("\n---\n"));
+    let ways = Assume::ways(&BTreeSet::from([Class::Calls]));
+    let goes: Vec<bool> = ways
+        .into_iter()
+        .map(|assume| {
+            cast(&read, assume, |cast| {
+                let state = State::new(cast, true, false);
+                let holds = &cast.candidates[0].holds;
+                assert!(!holds.is_empty());
+                holds.iter().all(|hold| state.lets_go(cast, 0, hold))
+            })
+        })
+        .collect();
+    assert_eq!(goes, [true, false]);
+}
