@@ -62,7 +62,6 @@ fn ask(objects: &[Value], node: &str, force: bool, withheld: &[Kind]) -> Value {
     };
     let request = Request {
         nodes: vec![node.to_owned()],
-        later: Vec::new(),
         flags: DrainFlags {
             force,
             ignore_daemonsets: true,

@@ -37,18 +37,22 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
             Some(key) => workloads::owner(context.snapshot, pod).key(&pod.metadata.namespace).as_ref() == Some(key),
             None => pod.metadata.namespace == lease.metadata.namespace,
         };
-        let holder = match leases::holder(context.snapshot, lease, rule.form, &candidate) {
-            Holder::Pod(pod) => Some(pod),
-            Holder::Node(_, pod) => pod,
-            Holder::Released | Holder::Unmatched(_) | Holder::Unknown(_) => None,
+        // A node's name does not tell which of its pods leads: the lease moves for certain where all of them go.
+        let holders: Vec<&Pod> = match leases::holder(context.snapshot, lease, rule.form, &candidate) {
+            Holder::Pod(pod) | Holder::Node(_, Some(pod)) => vec![pod],
+            Holder::Node(node, None) if rule.component.is_some() => leases::candidates(context.snapshot, node, &candidate).collect(),
+            Holder::Node(_, None) | Holder::Released | Holder::Unmatched(_) | Holder::Unknown(_) => Vec::new(),
         };
-        let Some(index) = holder.and_then(|pod| trace.cast.candidate_of(pod)) else {
-            continue;
-        };
+        let going: Option<Vec<usize>> = holders
+            .iter()
+            .map(|pod| {
+                let index = trace.cast.candidate_of(pod)?;
+                (context.leaves(index) && trace.cast.removed(&trace.cast.candidates[index])).then_some(index)
+            })
+            .collect();
+        let Some([index, ..]) = going.as_deref() else { continue };
+        let index = *index;
         let entry = &trace.cast.candidates[index];
-        if !context.leaves(index) || !trace.cast.removed(entry) {
-            continue;
-        }
         let successors: Vec<String> = entry
             .workload
             .map(|workload| {
@@ -71,7 +75,11 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
             row: LeaderRow {
                 lease: lease.metadata.name.clone(),
                 namespace: lease.metadata.namespace.clone(),
-                holder: entry.pod.metadata.name.clone(),
+                holder: holders
+                    .iter()
+                    .map(|pod| pod.metadata.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" or "),
                 successors,
                 gap_seconds: gap,
             },

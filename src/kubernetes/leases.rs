@@ -189,9 +189,15 @@ fn anything<'a>(snapshot: &'a Snapshot, namespace: &str, identity: &str, before_
     Ok(found)
 }
 
+/// The candidates that run on the node; none where its pods were not read.
+pub fn candidates<'a>(snapshot: &'a Snapshot, node: &'a str, candidate: &dyn Fn(&Pod) -> bool) -> impl Iterator<Item = &'a Pod> {
+    let pods = snapshot.pods.on_node(node).into_iter().flatten();
+    pods.filter(move |pod| !pod.finished() && candidate(pod))
+}
+
 /// The one candidate that runs on the node; `None` where there are several, none, or the node's pods were not read.
 fn only_candidate<'a>(snapshot: &'a Snapshot, node: &'a str, candidate: &dyn Fn(&Pod) -> bool) -> Option<&'a Pod> {
-    let mut pods = snapshot.pods.on_node(node).ok()?.filter(|pod| !pod.finished() && candidate(pod));
+    let mut pods = candidates(snapshot, node, candidate);
     pods.next().filter(|_| pods.next().is_none())
 }
 
@@ -314,6 +320,8 @@ mod tests {
         );
         assert_eq!(told(&nodes_unread, "n", "cp-1_u", HolderForm::NodeAndUuid), "node cp-1 -");
         assert_eq!(told(&nodes_unread, "n", "cp-2_u", HolderForm::NodeAndUuid), "unknown nodes");
+        assert_eq!(told(&nodes_unread, "n", "p_u", HolderForm::Unknown), "pod p");
+        assert_eq!(told(&nodes_unread, "n", "q_u", HolderForm::Unknown), "unknown nodes");
     }
 
     #[test]

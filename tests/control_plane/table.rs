@@ -56,7 +56,7 @@ impl Found {
     fn class(&self) -> Class {
         match (compare::hedged(&self.document), self.problems.is_empty()) {
             _ if self.document.is_null() => Class::NotPlayed,
-            (_, true) if compare::undecided(&self.document) => Class::Unknown,
+            (_, true) if undecided(&self.document) => Class::Unknown,
             (false, true) => Class::Right,
             (true, true) => Class::Inside,
             (true, false) => Class::Outside,
@@ -188,6 +188,14 @@ impl Rows {
         }
         println!("files of what is worth a look: target/random/");
     }
+}
+
+/// Whether something was left undecided.
+fn undecided(document: &Value) -> bool {
+    let replacements = document["evictions"].as_array().into_iter().flatten();
+    document["verdict"] == "unknown"
+        || document["drain"]["outcome"] == "unknown"
+        || replacements.into_iter().any(|entry| entry["replacement"]["outcome"] == "unknown")
 }
 
 fn count<T: Copy>(all: &[T], of: impl Fn(T) -> bool) -> usize {

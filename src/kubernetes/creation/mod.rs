@@ -7,6 +7,7 @@
 //! Pod Security is not among them: it compares a pod with the labels of its namespace, and the old pod of the same
 //! template passed. It differs only where a namespace got a stricter label after its pods ran.
 
+mod default_tolerations;
 mod limit_range;
 mod pod_security;
 mod policies;
@@ -44,7 +45,7 @@ pub enum Obstacle {
 }
 
 /// A pod's spec as it is stored, of the template that is sent: requests from limits (`pkg/apis/core/v1/defaults.go`,
-/// SetDefaults_Pod), defaults of limit ranges, priority, and what a runtime class adds. What was not read adds nothing.
+/// SetDefaults_Pod), defaults of limit ranges, priority, what a runtime class adds, and tolerations of nodes that do not answer. What was not read adds nothing.
 pub fn admitted(snapshot: &Snapshot, namespace: &str, template: &PodSpec) -> PodSpec {
     let mut spec = template.clone();
     for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
@@ -56,6 +57,7 @@ pub fn admitted(snapshot: &Snapshot, namespace: &str, template: &PodSpec) -> Pod
     limit_range::add_defaults(snapshot, namespace, &mut spec);
     priority::resolve(snapshot, &mut spec);
     runtime_class::merge(snapshot, &mut spec);
+    default_tolerations::add(&mut spec);
     spec
 }
 
