@@ -65,18 +65,21 @@ mod tests {
     use std::path::PathBuf;
 
     use crate::checks::assessed::Request;
-    use crate::checks::{leases, placement};
+    use crate::checks::{leases, pdb, placement};
     use crate::cluster::files;
     use crate::cluster::snapshot::Snapshot;
     use crate::gpustack::install::{self, Found};
     use crate::kubernetes::testing::snapshot;
-    use crate::report::page::Report;
+    use crate::report::page::{Page, Report};
     use crate::report::shell::Kubectl;
     use crate::report::style::Style;
     use crate::report::terminal;
     use crate::report::text::{is_plain, width};
 
-    fn shown(doc: &dyn Fn(bool) -> crate::report::page::Page, columns: usize, wide: bool) -> String {
+    /// A page, for the wide form or not.
+    type Shown<'a> = &'a dyn Fn(bool) -> Page;
+
+    fn shown(doc: Shown<'_>, columns: usize, wide: bool) -> String {
         let style = Style {
             color: false,
             width: columns,
@@ -89,7 +92,7 @@ mod tests {
     }
 
     /// The page of each view, by its name.
-    fn pages(cluster: &Snapshot, check: &mut dyn FnMut(&str, &dyn Fn(bool) -> crate::report::page::Page)) {
+    fn pages(cluster: &Snapshot, check: &mut dyn FnMut(&str, Shown<'_>)) {
         let Found::One(install) = install::find(cluster, None, None) else {
             panic!("no install")
         };
@@ -102,6 +105,8 @@ mod tests {
         check("placement", &|wide| document.page(wide));
         let document = leases::assess(cluster, Some(&install), &request);
         check("leases", &|wide| document.page(wide));
+        let document = pdb::assess(cluster, Some(&install), &request);
+        check("pdb", &|wide| document.page(wide));
     }
 
     fn example() -> Snapshot {
