@@ -35,13 +35,13 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
             );
         }
     }
-    if let Err(missing) = snapshot.autoscalers.all()
-        && reviews.iter().any(|review| !review.guarded.is_empty())
-    {
-        gaps.insert(Gap::unread(
-            "whether autoscalers change how many replicas a budget counts",
-            &missing,
-        ));
+    for review in reviews.iter().filter(|review| !review.guarded.is_empty()) {
+        if let Err(missing) = snapshot.autoscalers.in_namespace(&review.budget.metadata.namespace) {
+            gaps.insert(Gap::unread(
+                "whether autoscalers change how many replicas a budget counts",
+                &missing,
+            ));
+        }
     }
     let about = install.map_or_else(
         || object("Namespace", "", "default"),

@@ -21,6 +21,7 @@ impl View for PlacementArgs {
         Wanted {
             cluster: &[
                 Kind::Node,
+                Kind::Namespace,
                 Kind::MutatingWebhookConfiguration,
                 Kind::ValidatingWebhookConfiguration,
                 Kind::ApiService,
