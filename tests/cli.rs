@@ -849,24 +849,30 @@ const END: &str = "<!-- /output -->";
 #[test]
 fn the_readme_shows_what_is_printed() {
     let readme = shipped("README.md");
-    let begin = readme.find(BEGIN).unwrap();
-    let end = readme.find(END).unwrap();
-    let (words, _) = readme[begin + BEGIN.len()..].split_once(" -->").unwrap();
-    let output = binary().args(words.split(' ')).env("COLUMNS", "100").output().unwrap();
-    let block = format!(
-        "{BEGIN}{words} -->\n```\n$ kubectl gpustack-ha {words}\n{}```\n",
-        answers(&output, 1)
-    );
+    let mut text = String::new();
+    let mut rest = readme.as_str();
+    let mut asked = Vec::new();
+    while let Some((before, block)) = rest.split_once(BEGIN) {
+        let (words, _) = block.split_once(" -->").unwrap();
+        let output = binary().args(words.split(' ')).env("COLUMNS", "100").output().unwrap();
+        assert!(!output.stdout.is_empty(), "{words}");
+        text.push_str(&format!(
+            "{before}{BEGIN}{words} -->\n```\n$ kubectl gpustack-ha {words}\n{}```\n{END}",
+            String::from_utf8(output.stdout).unwrap()
+        ));
+        rest = block.split_once(END).unwrap().1;
+        asked.push(words);
+    }
+    text.push_str(rest);
     if std::env::var_os("BLESS").is_some() {
-        let text = format!("{}{block}{}", &readme[..begin], &readme[end..]);
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"), text).unwrap();
         return;
     }
-    assert_eq!(&readme[begin..end], block, "`BLESS=1 cargo test --test cli readme` writes it anew");
-    let first = readme[end..].split("```\n").nth(1).unwrap();
+    assert_eq!(readme, text, "`BLESS=1 cargo test --test cli readme` writes it anew");
+    let (_, after) = readme.split_once(END).unwrap();
     assert_eq!(
-        first,
-        format!("cargo run -- {words}\n"),
+        after.split("```\n").nth(1).unwrap(),
+        format!("cargo run -- {}\n", asked[0]),
         "the first command is the one whose output is shown"
     );
 }

@@ -106,9 +106,9 @@ pub struct MissingLease {
 impl Report for LeaseStatus {
     fn page(&self, wide: bool) -> Page {
         let good = if self.header.observed_at.is_some() {
-            "every election has a leader that runs and renews its lease"
+            "Every election has a leader that runs and renews its lease"
         } else {
-            "every election has a leader that runs; how fresh its lease is, the files do not tell"
+            "Every election has a leader that runs; how fresh its lease is, the files do not tell"
         };
         let headline = view::headline(&self.header, self.verdict, &self.findings, good, wide);
         let mut page = Page::new("Leases");
