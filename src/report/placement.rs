@@ -468,10 +468,12 @@ fn nodes(doc: &Placement, wide: bool) -> Table {
     table
 }
 
-/// What the mark in the table means.
+/// What the mark and the last column of the table mean.
 fn legend(doc: &Placement, wide: bool) -> Option<Block> {
     let marked = doc.components.iter().any(|component| !component.leader_nodes.is_empty());
-    (marked && !wide).then(|| Prose::text("* holds a lease, and leads.").into())
+    let mark = if marked { "* holds a lease, and leads. " } else { "" };
+    let text = format!("{mark}If a node is lost: Ready replicas without the node that holds most of them, before any is replaced.");
+    (!doc.components.is_empty() && !wide).then(|| Prose::text(text).into())
 }
 
 /// The DaemonSets in a sentence.

@@ -47,7 +47,7 @@ pub fn not_ready(facts: &Facts<'_>) -> Vec<Finding> {
             0 if workload.answers.is_empty() => "nothing of it works".to_owned(),
             0 => "nobody answers what the API server calls there".to_owned(),
             _ => format!(
-                "{ready} {} what is left; a drain or a lost node takes from that",
+                "{ready} {} all that there is now; a drain or a lost node takes from that",
                 if ready == 1 { "is" } else { "are" }
             ),
         };

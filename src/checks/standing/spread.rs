@@ -77,13 +77,13 @@ pub fn share_node(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Moves one of these pods away: one that leads nothing, if there is one.
+/// Moves one of these pods away: one that is not Ready, else one that leads nothing, if there is one.
 fn move_one(facts: &Facts<'_>, workload: &Workload<'_>, pods: &[&Pod]) -> Remedy {
     let leads = |pod: &Pod| {
         let holders = workload.elections.iter().filter_map(|led| led.holder.as_ref()?.pod());
         holders.into_iter().any(|holder| holder.key() == pod.key())
     };
-    let chosen = pods.iter().find(|pod| !leads(pod)).or_else(|| pods.first());
+    let chosen = pods.iter().min_by_key(|pod| (facts.ready(pod), leads(pod)));
     let key = if enforced(workload) {
         None
     } else {
@@ -311,12 +311,17 @@ pub fn skewed(facts: &Facts<'_>) -> Vec<Finding> {
         let Some((domain, most)) = counts.domains.iter().max_by_key(|(_, pods)| **pods) else {
             continue;
         };
+        let fewest = counts.domains.iter().min_by_key(|(_, pods)| **pods);
+        let least = fewest.filter(|(_, pods)| **pods == counts.minimum).map_or_else(
+            || format!("{} domains are too few", counts.domains.len()),
+            |(domain, pods)| format!("{pods} on {domain}"),
+        );
         let mut item = at_risk(
             workload,
             Code::SpreadSkewed,
             format!(
-                "{} has {most} replicas on {domain} and {} elsewhere, though maxSkew is {}",
-                workload.key.name, counts.minimum, counts.max_skew
+                "{} has {most} replicas on {domain} and {least}, though maxSkew is {}",
+                workload.key.name, counts.max_skew
             ),
         );
         item.evidence = counts
