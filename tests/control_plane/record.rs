@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::observed::Reality;
 
 /// Every kind that a preflight may read.
-const KINDS: [&str; 32] = [
+const KINDS: [&str; 33] = [
     "nodes",
     "namespaces",
     "pods",
@@ -19,6 +19,7 @@ const KINDS: [&str; 32] = [
     "statefulsets",
     "daemonsets",
     "jobs",
+    "horizontalpodautoscalers.autoscaling",
     "poddisruptionbudgets",
     "services",
     "endpointslices",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::record;
 
 const VIEWS: [&str; 3] = ["placement", "leases", "pdb"];
 
@@ -17,6 +18,19 @@ const SOURCE_FIELDS: [&str; 6] = ["source", "cluster", "observedAt", "verdict", 
 
 /// Every disagreement between the live and the file form, and with what the controllers count.
 pub fn run(cluster: &Cluster, captured: &Path) -> Vec<String> {
+    let mut problems = compared(cluster, captured);
+    // A controller may have written in between, such as a taint: then both are asked once more.
+    for _ in 0..2 {
+        if problems.is_empty() {
+            break;
+        }
+        sleep(Duration::from_secs(2));
+        problems = compared(cluster, &record::capture(cluster));
+    }
+    problems
+}
+
+fn compared(cluster: &Cluster, captured: &Path) -> Vec<String> {
     let mut problems = Vec::new();
     for view in VIEWS {
         let live = document(&mut command(cluster, view));
