@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::kubelet::Kubelets;
 use crate::load;
 use crate::state::{Drain, State};
+use crate::views;
 use crate::{COMPONENTS, components, network};
 
 /// Names the state whose rights a process inside a namespace plays.
@@ -222,6 +223,7 @@ impl Users<'_> {
         let same = |document: Option<&Value>, user: &str| {
             let mut document = document.cloned().unwrap_or_default();
             document.as_object_mut().map(|fields| fields.remove("observedAt"));
+            views::without_ages(&mut document);
             document
                 .to_string()
                 .replace(&format!(" --as {user}"), "")

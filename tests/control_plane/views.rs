@@ -108,12 +108,17 @@ fn timeless(document: &Value) -> Value {
     if let Some(fields) = document.as_object_mut() {
         SOURCE_FIELDS.iter().for_each(|field| drop(fields.remove(*field)));
     }
-    for lease in document["leases"].as_array_mut().into_iter().flatten() {
+    without_ages(&mut document);
+    document
+}
+
+/// Takes what hangs on the time from the leases of a document that has any.
+pub fn without_ages(document: &mut Value) {
+    for lease in document.get_mut("leases").and_then(Value::as_array_mut).into_iter().flatten() {
         for field in ["ageSeconds", "stale", "transitions"] {
             lease[field] = Value::Null;
         }
     }
-    document
 }
 
 /// A `placement --watch` that goes on while the cluster changes.
