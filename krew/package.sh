@@ -67,6 +67,8 @@ build() {
   # Paths of this machine would be in panics and in the code of C.
   flags="--remap-path-prefix=$PWD=. --remap-path-prefix=$home=cargo --remap-path-prefix=$(rustc --print sysroot)=rust"
   case $target in
+    # musl-gcc cannot link a static executable that is position independent: what it makes asks for a loader.
+    x86_64-unknown-linux-musl) flags+=" -C relocation-model=static" ;;
     # The compiler makes binaries for glibc; Rust brings musl and its start files.
     aarch64-unknown-linux-musl) flags+=" -C link-self-contained=yes" ;;
     # Else the linker writes the time of the build.
