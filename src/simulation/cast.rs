@@ -871,16 +871,17 @@ impl<'a> Cast<'a> {
                     self.sets[set].becomes_ready |= pod.ready();
                 }
                 let leaves = candidate.is_some_and(|candidate| self.leaves(&self.candidates[candidate]));
+                let ready = pod.ready() && (leaves || self.snapshot.node_answers(pod));
                 let entry = &mut self.workloads[workload];
                 entry.pods_before += 1;
-                entry.ready_before += i64::from(pod.ready());
+                entry.ready_before += i64::from(ready);
                 if pod.node().is_none()
                     && let Some(set) = set
                 {
                     self.waiting.push(Waiting { pod, set });
                 } else if !leaves {
                     entry.staying.push(pod);
-                    entry.ready_staying += i64::from(pod.ready());
+                    entry.ready_staying += i64::from(ready);
                 }
             }
         }
@@ -1047,6 +1048,8 @@ impl<'a> Cast<'a> {
         for pod in pods.iter().filter(|pod| route.answers(pod)) {
             match self.candidate_of(pod).filter(|candidate| self.leaves(&self.candidates[*candidate])) {
                 Some(candidate) => served.candidates.push(candidate),
+                // Nobody answers on a silent node, though its pods are Ready until the node controller says otherwise.
+                None if !self.snapshot.node_answers(pod) => {}
                 None => served.others.push(pod.node().unwrap_or_default()),
             }
         }
