@@ -13,7 +13,7 @@ use crate::kubernetes::workloads::{self, Owner};
 use crate::kubernetes::{creation, scheduling};
 use crate::simulation::trace;
 
-use super::{begin, called_namespaces, one_namespace, parts};
+use super::{account, begin, called_namespaces, one_namespace, parts};
 
 /// What it lists.
 pub fn rights() -> Rights {
@@ -105,6 +105,7 @@ pub async fn read(
             .await?;
     }
     read_namespaced(&reader, &mut snapshot, &nodes, question.flags, removed).await?;
+    account(&reader);
     Ok((snapshot, nodes))
 }
 
