@@ -21,6 +21,8 @@ fn commands(node: &str) -> Vec<Vec<String>> {
         vec!["drain-preflight", node],
         vec!["drain-preflight", node, "--force", "--disable-eviction"],
         vec!["drain-preflight", "-l", "kubernetes.io/hostname", "--one-by-one"],
+        vec!["drain-preflight", "--each"],
+        vec!["drain-preflight", "--each", "-l", "kubernetes.io/hostname"],
         vec!["placement"],
         vec!["placement", "-A"],
         vec!["pdb"],
@@ -146,7 +148,13 @@ fn requests_are_accounted_for() {
     let (pods, node) = (objects.iter().filter(|object| is(object, Kind::Pod)).count(), first_node(&objects));
     let server = ApiServer::start(objects, |_| Reply::Asked);
     let kubeconfig = server.kubeconfig(folder.path());
-    for command in [&["drain-preflight", &node][..], &["placement", "-A"], &["pdb", "-A"], &["leases"], &["snapshot"]] {
+    for command in [
+        &["drain-preflight", &node][..],
+        &["placement", "-A"],
+        &["pdb", "-A"],
+        &["leases"],
+        &["snapshot"],
+    ] {
         server.asked.lock().unwrap().clear();
         let output = binary(&[command, &[&kubeconfig, "-v"]].concat());
         let told = text(&output.stderr);

@@ -286,11 +286,16 @@ impl Reader {
         }
     }
 
-    /// Reads parts of kinds side by side into a snapshot, with what came of each.
+    /// Reads parts of kinds side by side into a snapshot, with what came of each. What it has is not read again.
     ///
     /// # Errors
     /// The server was never reached, or does not accept the credential. All other failures are in the snapshot.
     pub async fn read(&self, wanted: &[(Kind, Scope)], into: &mut Snapshot) -> Result<(), ConnectError> {
+        let wanted: Vec<(Kind, Scope)> = wanted
+            .iter()
+            .filter(|(kind, scope)| !into.objects.covered(*kind, scope))
+            .cloned()
+            .collect();
         let kinds: BTreeSet<&str> = wanted.iter().map(|(kind, _)| kind.info().plural).collect();
         let _progress = self.progress(format!("reading {}", Vec::from_iter(kinds).join(", ")));
         // In the order asked for, so that of an object read twice always the same one stays.
@@ -447,7 +452,13 @@ impl Reader {
                     Err(fault) => return Err(fault),
                 };
                 let objects = page.count as u64;
-                self.note(&path, &Asked { objects, ..Asked::default() });
+                self.note(
+                    &path,
+                    &Asked {
+                        objects,
+                        ..Asked::default()
+                    },
+                );
                 list.absorb(page.objects);
                 match page.token {
                     None => {
@@ -503,7 +514,15 @@ impl Reader {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let (requests, time) = (1, started.elapsed());
-        self.note(path, &Asked { requests, bytes, time, ..Asked::default() });
+        self.note(
+            path,
+            &Asked {
+                requests,
+                bytes,
+                time,
+                ..Asked::default()
+            },
+        );
         if self.verbose > 0 {
             let status = status.map_or_else(|| "no answer".to_owned(), |status: StatusCode| status.to_string());
             let milliseconds = time.as_millis();
