@@ -270,9 +270,7 @@ impl<'a> State<'a> {
         let reportable: Vec<usize> = (0..self.new.len())
             .filter(|index| {
                 let new = &self.new[*index];
-                !new.reported
-                    && matches!(new.progress, Progress::Placed { .. })
-                    && !self.refused(cast, &cast.sets[new.set].status_hooks)
+                !new.reported && matches!(new.progress, Progress::Placed { .. }) && !self.refused(cast, &cast.sets[new.set].status_hooks)
             })
             .collect();
         for index in &reportable {
