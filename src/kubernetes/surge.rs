@@ -112,7 +112,7 @@ pub fn surge(snapshot: &Snapshot, deployment: &Deployment) -> Surge {
         spec: &spec,
     };
     let mut unseen = spec.clone();
-    for container in unseen.containers.iter_mut().chain(&mut unseen.init_containers) {
+    for container in unseen.containers.iter_mut().chain(unseen.init_containers.iter_mut()) {
         container.ports.clear();
     }
     let is_sibling = |name: &str| name.is_empty() || siblings.iter().any(|pod| pod.metadata.name == name);
