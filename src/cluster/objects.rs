@@ -18,22 +18,23 @@ pooled!(
     StringMap,
     ResourceList,
     Affinity,
+    Option<Probe>,
     PodSpec,
     ResourceRequirements,
     SecurityContext,
-    Vec<Condition>,
-    Vec<Container>,
-    Vec<ContainerPort>,
-    Vec<ContainerStatus>,
-    Vec<NodeAddress>,
-    Vec<OwnerReference>,
-    Vec<PodResourceClaim>,
-    Vec<SchedulingGate>,
-    Vec<String>,
-    Vec<Taint>,
-    Vec<Toleration>,
-    Vec<TopologySpreadConstraint>,
-    Vec<Volume>,
+    Vec<Condition>: shrink_to_fit,
+    Vec<Container>: shrink_to_fit,
+    Vec<ContainerPort>: shrink_to_fit,
+    Vec<ContainerStatus>: shrink_to_fit,
+    Vec<NodeAddress>: shrink_to_fit,
+    Vec<OwnerReference>: shrink_to_fit,
+    Vec<PodResourceClaim>: shrink_to_fit,
+    Vec<SchedulingGate>: shrink_to_fit,
+    Vec<String>: shrink_to_fit,
+    Vec<Taint>: shrink_to_fit,
+    Vec<Toleration>: shrink_to_fit,
+    Vec<TopologySpreadConstraint>: shrink_to_fit,
+    Vec<Volume>: shrink_to_fit,
 );
 
 /// Labels, annotations, node selectors: names to values.
@@ -344,8 +345,8 @@ slim! {
         containers: Shared<Vec<Container>>,
         /// Init containers, restartable ones (sidecars) among them.
         init_containers: Shared<Vec<Container>>,
-        /// Volumes.
-        volumes: Shared<Vec<Volume>>,
+        /// Volumes, those of a kind that a rule reads.
+        volumes: Volumes,
         /// What the runtime class adds to its requests.
         overhead: Shared<ResourceList>,
         /// Pod-level resources (`spec.resources`), which replace the sum of the containers' where set.
@@ -409,19 +410,19 @@ slim! {
         /// `Always` on an init container makes it a sidecar.
         restart_policy: Option<String>,
         /// Liveness probe.
-        liveness_probe: Option<Probe>,
+        liveness_probe: Shared<Option<Probe>>,
         /// Readiness probe.
-        readiness_probe: Option<Probe>,
+        readiness_probe: Shared<Option<Probe>>,
         /// Startup probe.
-        startup_probe: Option<Probe>,
+        startup_probe: Shared<Option<Probe>>,
     }
 
     /// Requests and limits.
     struct ResourceRequirements {
         /// What the scheduler reserves.
-        requests: ResourceList,
+        requests: Shared<ResourceList>,
         /// Upper bounds; a request that is not stated equals its limit.
-        limits: ResourceList,
+        limits: Shared<ResourceList>,
     }
 
     /// A declared container port.
@@ -732,7 +733,7 @@ slim! {
         /// Requests and limits that the runtime applies, while they may differ from the spec's by a resize in place.
         resources: Option<ResourceRequirements>,
         /// Requests that the kubelet admitted.
-        allocated_resources: ResourceList,
+        allocated_resources: Shared<ResourceList>,
     }
 
     /// Present state of a container; only waiting carries a reason that a rule reads.
@@ -1846,6 +1847,47 @@ pub struct Pod {
     pub spec: Shared<PodSpec>,
     /// What became of it.
     pub status: PodStatus,
+}
+
+/// Volumes of a kind that a rule reads. The others go by a name that differs from pod to pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Volumes(Shared<Vec<Volume>>);
+
+impl std::ops::Deref for Volumes {
+    type Target = Shared<Vec<Volume>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Volumes {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Volumes {
+    type Item = &'a Volume;
+    type IntoIter = std::slice::Iter<'a, Volume>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<'de> Deserialize<'de> for Volumes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut volumes = Vec::<Volume>::deserialize(deserializer)?;
+        volumes.retain_mut(|volume| {
+            let name = std::mem::take(&mut volume.name);
+            let kept = *volume != Volume::default();
+            volume.name = name;
+            kept
+        });
+        Ok(Self(volumes.into()))
+    }
 }
 
 impl Pod {

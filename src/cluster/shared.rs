@@ -17,7 +17,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Bytes of text by which values of one type are recognised. What is alike stands close together in a list.
-const TEXTS: usize = 1 << 20;
+const TEXTS: usize = 128 << 10;
+
+/// So many more texts than this that were new, for each one that was known, and looking for them is given up: they
+/// hold what differs every time.
+const NEW: u32 = 4;
 
 thread_local! {
     /// Whether what is deserialized is JSON text in memory.
@@ -40,6 +44,9 @@ pub trait Pooled: Clone + Default + Eq + Hash + 'static {
     /// The zero value.
     fn zero() -> &'static Self;
 
+    /// Gives back room that it does not need.
+    fn shrink(&mut self) {}
+
     /// The values that this thread knows.
     fn pool() -> &'static LocalKey<RefCell<Pool<Self>>>;
 }
@@ -49,6 +56,8 @@ pub struct Pool<T> {
     texts: HashMap<Box<str>, Shared<T>>,
     held: usize,
     values: HashSet<Arc<T>>,
+    known: u32,
+    new: u32,
 }
 
 impl<T> fmt::Debug for Pool<T> {
@@ -63,6 +72,8 @@ impl<T> Default for Pool<T> {
             texts: HashMap::new(),
             held: 0,
             values: HashSet::new(),
+            known: 0,
+            new: 0,
         }
     }
 }
@@ -70,8 +81,12 @@ impl<T> Default for Pool<T> {
 /// Lets equal values of these types be held once.
 #[macro_export]
 macro_rules! pooled {
-    ($($name:ty),* $(,)?) => {$(
+    ($($name:ty $(: $shrink:ident)?),* $(,)?) => {$(
         impl $crate::cluster::shared::Pooled for $name {
+            $(fn shrink(&mut self) {
+                self.$shrink();
+            })?
+
             fn zero() -> &'static Self {
                 static ZERO: std::sync::LazyLock<$name> = std::sync::LazyLock::new(Default::default);
                 &ZERO
@@ -89,7 +104,7 @@ macro_rules! pooled {
 
 impl<T: Pooled> Shared<T> {
     /// The value, held together with those that equal it.
-    pub fn new(value: T) -> Self {
+    pub fn new(mut value: T) -> Self {
         if value == *T::zero() {
             return Self(None);
         }
@@ -97,6 +112,7 @@ impl<T: Pooled> Shared<T> {
             if let Some(known) = pool.values.get(&value) {
                 return Self(Some(known.clone()));
             }
+            value.shrink();
             let value = Arc::new(value);
             pool.values.insert(value.clone());
             Self(Some(value))
@@ -110,7 +126,14 @@ impl<T: Pooled> Shared<T> {
 
     /// What the text was before.
     fn known(text: &str) -> Option<Self> {
-        T::pool().with_borrow(|pool| pool.texts.get(text).cloned())
+        T::pool().with_borrow_mut(|pool| {
+            let known = pool.texts.get(text).cloned();
+            match known {
+                Some(_) => pool.known = pool.known.saturating_add(1),
+                None => pool.new = pool.new.saturating_add(1),
+            }
+            known
+        })
     }
 
     fn remember(&self, text: &str) {
@@ -230,7 +253,8 @@ impl<T: Pooled + Serialize> Serialize for Shared<T> {
 
 impl<'de, T: Pooled + DeserializeOwned> Deserialize<'de> for Shared<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if !TEXT.get() {
+        let worth = || T::pool().with_borrow(|pool| pool.new / NEW < pool.known + 256);
+        if !TEXT.get() || !worth() {
             return T::deserialize(deserializer).map(Self::new);
         }
         let text = <&RawValue>::deserialize(deserializer)?.get();
@@ -240,5 +264,48 @@ impl<'de, T: Pooled + DeserializeOwned> Deserialize<'de> for Shared<T> {
         let value = serde_json::from_str(text).map(Self::new).map_err(D::Error::custom)?;
         value.remember(text);
         Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Words = Shared<Vec<String>>;
+
+    fn same(one: &Words, other: &Words) -> bool {
+        std::ptr::eq(&raw const **one, &raw const **other)
+    }
+
+    #[test]
+    fn equal_values_are_held_once() {
+        let words = |text: &str| -> Words { from_text(|| serde_json::from_str(text)).unwrap() };
+        let first = words(r#"["shared", "once"]"#);
+        assert!(same(&first, &words(r#"["shared", "once"]"#)));
+        assert!(same(&first, &words(r#"["shared","once"]"#)), "though the text is another one");
+        assert!(same(&first, &serde_yaml::from_str("[shared, once]").unwrap()));
+        assert!(!same(&first, &words(r#"["shared"]"#)));
+        assert!(!same(&first, &Shared::alone((*first).clone())));
+        assert!(same(&words("[]"), &Words::default()));
+        assert!(from_text(|| serde_json::from_str::<Words>("[1]")).is_err());
+    }
+
+    #[test]
+    fn a_change_is_seen_by_nobody_else() {
+        let first = Words::new(vec!["changed".to_owned()]);
+        let mut second = first.clone();
+        second.push("later".to_owned());
+        assert_eq!((first.len(), second.len()), (1, 2));
+        assert_eq!(Words::new(vec!["changed".to_owned()]).len(), 1);
+    }
+
+    #[test]
+    fn texts_that_never_come_again_are_not_kept() {
+        for index in 0..20_000 {
+            let text = format!(r#"["word {index}"]"#);
+            let read: Words = from_text(|| serde_json::from_str(&text)).unwrap();
+            assert_eq!(read[0], format!("word {index}"));
+        }
+        Vec::<String>::pool().with_borrow(|pool| assert!(pool.held <= TEXTS + 1000 && pool.new < 10_000, "{}", pool.new));
     }
 }

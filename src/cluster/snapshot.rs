@@ -148,7 +148,13 @@ impl<T: Object> Listing<T> {
     /// Adds what another reading gave.
     pub fn absorb(&mut self, mut other: Self) {
         self.by_node.take();
-        self.items.append(&mut other.items);
+        // The larger part stays where it is in memory.
+        if self.items.len() < other.items.len() {
+            other.items.splice(0..0, std::mem::take(&mut self.items));
+            self.items = other.items;
+        } else {
+            self.items.append(&mut other.items);
+        }
         for (scope, outcome) in other.coverage {
             self.cover(scope, outcome);
         }

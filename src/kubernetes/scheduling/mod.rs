@@ -116,6 +116,8 @@ type Ground = (*const PodSpec, [*const Vec<ContainerStatus>; 2], *const Vec<Cond
 struct Known<'a> {
     claims: HashMap<Ground, Rc<Claims<'a>>>,
     allocatable: HashMap<*const ResourceList, Rc<Amounts<'a>>>,
+    /// Index of each node by its name where that stands in pods.
+    indexes: HashMap<*const String, Option<usize>>,
 }
 
 impl<'a> Known<'a> {
@@ -301,7 +303,8 @@ impl<'a> Placement<'a> {
         let mut known = Known::default();
         let mut nodes: Vec<_> = snapshot.nodes.seen().iter().map(|node| known.node(node)).collect();
         for pod in snapshot.pods.seen().iter().filter(|pod| !pod.finished()) {
-            let index = pod.node().and_then(|node| snapshot.nodes.position("", node));
+            let place = known.indexes.entry(&raw const *pod.node_name);
+            let index = place.or_insert_with(|| pod.node().and_then(|node| snapshot.nodes.position("", node)));
             if let Some(node) = index.and_then(|index| nodes.get_mut(index)) {
                 node.add_pod(pod, known.claims(pod));
             }
