@@ -5,6 +5,7 @@
 pub mod assessed;
 pub mod budgets;
 pub mod codes;
+pub mod each;
 pub mod leaders;
 pub mod leases;
 pub mod nodes;
