@@ -98,19 +98,26 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
     };
     let mine = |pod: &&Pod| {
         let key = workloads::owner(snapshot, pod).key(&pod.metadata.namespace);
-        pod.metadata.namespace == namespace && key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
+        let key = key.filter(|_| pod.metadata.namespace == namespace && !pod.finished());
+        key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
     };
-    let siblings = || snapshot.pods.seen().iter().filter(mine).collect::<Vec<&Pod>>();
     let ports = host_ports::bound(&spec);
+    if ports.is_empty() && (unavailable > 0 || refused(placement, &pod).is_none()) {
+        return Surge::Free;
+    }
+    let siblings: Vec<&Pod> = snapshot.pods.seen().iter().filter(mine).collect();
+    // Of a rollout that stands still already, its first pods are what is asked about.
+    let more = siblings.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
+    let first: Vec<&Pod> = siblings.iter().copied().filter(|pod| !pod.ready()).take(more).collect();
+    let placement = without(placement, &first);
     if !ports.is_empty() {
         if let Err(missing) = placement.nodes_known().and_then(|()| placement.pods_known()) {
             return Surge::Unknown(format!("who has which port: {missing}"));
         }
-        let siblings = siblings();
         // Old pods make way at once, the one beside a new pod first (`pkg/controller/controller_utils.go`,
         // `ActivePodsWithRanks`): then only others' ports stay in the way.
         let placement = if unavailable > 0 {
-            without(placement, &siblings)
+            without(&placement, &siblings)
         } else {
             placement.clone()
         };
@@ -121,8 +128,8 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
         }
     }
     if unavailable == 0
-        && let Some(refusals) = refused(placement, &pod)
-        && refused(&without(placement, &siblings()), &pod).is_none()
+        && let Some(refusals) = refused(&placement, &pod)
+        && refused(&without(&placement, &siblings), &pod).is_none()
     {
         return Surge::Stalls(refusals);
     }
