@@ -7,7 +7,7 @@ use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::components::{INSTANCE, Loss, NAME, PART_OF, label};
 use crate::gpustack::install::Install;
 use crate::kubernetes::called::{self, Answering, CalledKind};
-use crate::kubernetes::surge::{self, Surge};
+use crate::kubernetes::surge::Surge;
 use crate::report::finding::Verdict;
 use crate::report::placement::{ComponentPlacement, DaemonSetCount, LossOfNode, LossOfZone, NodeState, Placement, Replica};
 use crate::simulation::cast::Gap;
@@ -174,7 +174,7 @@ fn gaps(facts: &Facts<'_>, all: bool) -> BTreeSet<Gap> {
         }
     }
     for deployment in facts.workloads.iter().filter_map(|workload| workload.deployment) {
-        if let Surge::Unknown(why) = surge::surge(snapshot, deployment) {
+        if let Surge::Unknown(why) = facts.surge(deployment) {
             let what = format!("whether a rollout of {} finds its host ports free", deployment.metadata.name);
             let missing = snapshot.nodes.all().err().or_else(|| snapshot.pods.all().err());
             let gap = missing.map_or_else(|| Gap::undecided(&what, why), |missing| Gap::unread(&what, &missing));

@@ -153,22 +153,11 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
         let mut carried = false;
         for applies in applying(context, index, entry, &leaders) {
             let Some(certainty) = applies.paths.certainty() else { continue };
-            let (severity, certainty) = match loss {
-                _ if applies.own > Severity::Info => {
-                    let (severity, of) = if carried {
-                        (applies.own, certainty)
-                    } else {
-                        loss.map_or((applies.own, certainty), |loss| loss.max((applies.own, certainty)))
-                    };
-                    carried = true;
-                    (severity, of)
-                }
-                Some((severity, of)) if !carried => {
-                    carried = true;
-                    (severity, of)
-                }
-                _ => (Severity::Info, certainty),
-            };
+            // The first to apply carries how bad the loss is. What it says itself may be less certain than the loss.
+            let carries = loss.filter(|_| !carried);
+            carried |= carries.is_some() || applies.own > Severity::Info;
+            let (severity, of) = carries.map_or((applies.own, certainty), |loss| loss.max((applies.own, certainty)));
+            let certainty = certainty.min(of);
             let mut item = finding(
                 applies.code,
                 severity,
@@ -246,7 +235,10 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
             code: Code::ReplacementNotCreated,
             paths: refused,
             own: Severity::Info,
-            message: format!("the replacement of {key} is not created"),
+            message: format!(
+                "the replacement of {key} {} created",
+                if refused == Paths::All { "is not" } else { "may not be" }
+            ),
             evidence: not_created_reasons(trace, index),
             remedy: Remedy {
                 text: "make its creation pass first".to_owned(),

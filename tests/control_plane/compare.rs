@@ -56,16 +56,22 @@ pub fn expected(expect: &Expect, document: &Value) -> Vec<String> {
             problems.push(format!("the state expects {what} {stated}; the document has {found}"));
         }
     }
+    problems.extend(codes(&expect.findings, &expect.absent, document));
+    problems
+}
+
+/// Findings that must be there and are not, and the other way round.
+pub fn codes(there: &[String], absent: &[String], document: &Value) -> Vec<String> {
     let codes: BTreeSet<&str> = items(&document["findings"])
         .filter_map(|finding| finding["code"].as_str())
         .collect();
-    for code in expect.findings.iter().filter(|code| !codes.contains(code.as_str())) {
-        problems.push(format!("the state expects the finding {code}; the document has {codes:?}"));
-    }
-    for code in expect.absent.iter().filter(|code| codes.contains(code.as_str())) {
-        problems.push(format!("the state expects no finding {code}; the document has it"));
-    }
-    problems
+    let kind = &document["kind"];
+    let missing = there.iter().filter(|code| !codes.contains(code.as_str()));
+    let present = absent.iter().filter(|code| codes.contains(code.as_str()));
+    missing
+        .map(|code| format!("the state expects the finding {code}; the {kind} has {codes:?}"))
+        .chain(present.map(|code| format!("the state expects no finding {code}; the {kind} has it")))
+        .collect()
 }
 
 /// Everything in the document that reality contradicts.

@@ -1,5 +1,6 @@
 //! What the standing checks and the views read: workloads with their pods, elections and callers.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::{Deployment, Lease, Node, Pod, PodSpec, StringMap};
@@ -9,7 +10,8 @@ use crate::gpustack::install::{Install, Mode};
 use crate::kubernetes::called::{self, Answering, Called, CalledKind};
 use crate::kubernetes::host_ports::{self, BoundPort};
 use crate::kubernetes::leases::{self, Holder};
-use crate::kubernetes::scheduling::{self, Decision, Incoming};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, Placement};
+use crate::kubernetes::surge::{self, Surge};
 use crate::kubernetes::workloads::{self, Owner, WorkloadKey};
 use crate::report::placement::ReplicaState;
 use crate::report::shell::Kubectl;
@@ -29,6 +31,8 @@ pub struct Facts<'a> {
     pub all: bool,
     /// What is called, with who answers.
     pub called: Vec<(Called<'a>, Answering<'a>)>,
+    /// The pods on their nodes, once that is asked for.
+    placement: OnceCell<Placement<'a>>,
 }
 
 /// A workload and what belongs to it.
@@ -95,7 +99,18 @@ impl<'a> Facts<'a> {
             workloads,
             all,
             called,
+            placement: OnceCell::new(),
         }
+    }
+
+    /// How a rollout of the Deployment begins.
+    pub fn surge(&self, deployment: &Deployment) -> Surge {
+        surge::surge(self.snapshot, self.placement(), deployment)
+    }
+
+    /// The pods on their nodes.
+    pub fn placement(&self) -> &Placement<'a> {
+        self.placement.get_or_init(|| Placement::new(self.snapshot))
     }
 
     /// Namespaces of the install and its components.
@@ -178,7 +193,7 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     /// The nodes were not read.
-    pub fn suitable(&self, workload: &Workload<'a>) -> Result<Vec<&'a Node>, NotRead> {
+    pub fn suitable(&self, workload: &Workload<'_>) -> Result<Vec<&'a Node>, NotRead> {
         let nodes = self.snapshot.nodes.all()?;
         let Some((labels, spec)) = workload.template else {
             return Ok(nodes.iter().collect());

@@ -54,6 +54,7 @@ pub const CHECKS: &[(&[Topic], Check)] = &[
     (&[Placement], spread::skewed),
     (&[Placement], rollout::recreate),
     (&[Placement], rollout::surge_port),
+    (&[Placement], rollout::stalls),
     (&[Placement], taints::everything),
     (&[Placement], taints::not_tolerated),
     (&[Placement], serving::single_endpoint),

@@ -1,14 +1,16 @@
-//! `strategy-recreate`, `surge-port-collision`.
+//! `strategy-recreate`, `surge-port-collision`, `rollout-stalls`.
+
+use std::collections::BTreeMap;
 
 use crate::gpustack::components::Loss;
 use crate::gpustack::values;
-use crate::kubernetes::surge::{self, Surge};
+use crate::kubernetes::surge::Surge;
 use crate::report::finding::{Certainty, Finding};
 
-use super::facts::Facts;
+use super::facts::{Facts, Workload};
 use super::{at_risk, remedy};
 use crate::checks::codes::Code;
-use crate::checks::count;
+use crate::checks::{count, listed};
 
 /// Components that a rollout stops as a whole, though they have standbys.
 pub fn recreate(facts: &Facts<'_>) -> Vec<Finding> {
@@ -59,7 +61,7 @@ pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for workload in &facts.workloads {
         let Some(deployment) = workload.deployment else { continue };
-        let Surge::Collides(collision) = surge::surge(facts.snapshot, deployment) else {
+        let Surge::Collides(collision) = facts.surge(deployment) else {
             continue;
         };
         let fate = if collision.crashes { "crash-loops" } else { "stays Pending" };
@@ -88,19 +90,54 @@ pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
             .collect();
         item.consequence = "the rollout, and with it the upgrade, does not come to an end by itself".to_owned();
         let key = workload.values_key(facts, |mode, id, _| values::strategy(mode, id, "Recreate"));
-        let patch = r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#;
         item.remedy = remedy(
             "let an old pod go before a new one comes: maxSurge 0, or Recreate; or have one node more than replicas:",
-            Some(facts.kubectl.line([
-                "patch",
-                &workload.reference(),
-                "-n",
-                &workload.key.namespace,
-                "--type=merge",
-                "-p",
-                patch,
-            ])),
+            Some(make_room(facts, workload)),
             key,
+        );
+        found.push(item);
+    }
+    found
+}
+
+/// Lets an old pod go first.
+fn make_room(facts: &Facts<'_>, workload: &Workload<'_>) -> String {
+    facts.kubectl.line([
+        "patch",
+        &workload.reference(),
+        "-n",
+        &workload.key.namespace,
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#,
+    ])
+}
+
+/// Rollouts whose first new pod waits for the old ones, which wait for it.
+pub fn stalls(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for workload in &facts.workloads {
+        let Some(Surge::Stalls(refusals)) = workload.deployment.map(|deployment| facts.surge(deployment)) else {
+            continue;
+        };
+        let name = &workload.key.name;
+        let mut item = at_risk(
+            workload,
+            Code::RolloutStalls,
+            format!("a rollout of {name} does not get on: no node takes a new pod beside the old ones"),
+        );
+        let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (node, why) in refusals {
+            nodes.entry(why).or_default().push(node);
+        }
+        item.evidence = nodes.into_iter().map(|(why, nodes)| format!("{}: {why}", listed(&nodes))).collect();
+        item.evidence
+            .push("maxUnavailable 0: no old pod goes before a new one is Ready".to_owned());
+        item.consequence = "the new pod stays Pending; the old ones go on, and the upgrade does not come to an end by itself".to_owned();
+        item.remedy = remedy(
+            "let an old pod go before a new one comes; or have one node more than replicas:",
+            Some(make_room(facts, workload)),
+            None,
         );
         found.push(item);
     }
