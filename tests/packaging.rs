@@ -147,6 +147,13 @@ fn the_k9s_plugins_are_as_k9s_takes_them() {
 }
 
 #[test]
+fn the_workflow_for_users_installs_this_version() {
+    let workflow = read("examples/preflight.github.yaml");
+    let version = &workflow["jobs"]["preflight"]["env"]["VERSION"];
+    assert_eq!(version, concat!("v", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
 fn actions_are_pinned() {
     for path in [
         ".github/workflows/test.yaml",
