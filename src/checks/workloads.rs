@@ -234,7 +234,12 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         list.push(Applies {
             code: Code::ReplacementNotCreated,
             paths: refused,
-            own: Severity::Info,
+            // Nothing Ready is lost where nothing was, but the pod is, and for good.
+            own: if entry.ready_before == 0 {
+                Severity::AtRisk
+            } else {
+                Severity::Info
+            },
             message: format!(
                 "the replacement of {key} {} created",
                 if refused == Paths::All { "is not" } else { "may not be" }
