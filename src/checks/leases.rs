@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::objects::{Lease, Pod};
 use crate::cluster::snapshot::Snapshot;
+use crate::gpustack::components::ComponentId;
 use crate::gpustack::install::Install;
 use crate::kubernetes::leases::{self, Holder, HolderForm};
 use crate::report::finding::Verdict;
@@ -41,6 +42,7 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
                     name: led.election.lease.clone(),
                     namespace: led.election.namespace.clone(),
                     component: workload.reference(),
+                    lock: led.election.lock,
                 }),
                 _ => {}
             }
@@ -68,6 +70,15 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
         findings,
         leases: rows,
         missing,
+        without_election: facts
+            .workloads
+            .iter()
+            .filter(|workload| {
+                let elects = workload.id.is_some_and(|id| id != ComponentId::NfdGc);
+                elects && workload.desired != Some(0) && workload.elections.is_empty()
+            })
+            .map(Workload::reference)
+            .collect(),
         not_assessed,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::{DaemonSet, Node, Pod};
 use crate::cluster::snapshot::Snapshot;
-use crate::gpustack::components::{INSTANCE, Loss, NAME, PART_OF, label};
+use crate::gpustack::components::Loss;
 use crate::gpustack::install::Install;
 use crate::kubernetes::called::{self, Answering, CalledKind};
 use crate::kubernetes::surge::Surge;
@@ -35,7 +35,7 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
         verdict: Verdict::of(&findings),
         findings,
         components: facts.workloads.iter().map(|workload| component(&facts, workload)).collect(),
-        daemon_sets: daemon_sets(snapshot, install, request.all),
+        daemon_sets: facts.daemon_sets().map(daemon_set).collect(),
         nodes: nodes(&facts),
         not_assessed,
     }
@@ -204,31 +204,13 @@ fn gaps(facts: &Facts<'_>, all: bool) -> BTreeSet<Gap> {
     gaps
 }
 
-/// The install's DaemonSets, or all.
-fn daemon_sets(snapshot: &Snapshot, install: Option<&Install<'_>>, all: bool) -> Vec<DaemonSetCount> {
-    let ours = |set: &&DaemonSet| all || install.is_some_and(|install| is_ours(install, set));
-    snapshot
-        .daemon_sets
-        .seen()
-        .iter()
-        .filter(ours)
-        .map(|set| DaemonSetCount {
-            name: set.metadata.name.clone(),
-            namespace: set.metadata.namespace.clone(),
-            desired: set.status.desired_number_scheduled,
-            ready: set.status.number_ready,
-        })
-        .collect()
-}
-
-fn is_ours(install: &Install<'_>, set: &DaemonSet) -> bool {
-    let labels = [&set.metadata.labels, &set.spec.template.metadata.labels];
-    let is = |key: &str, wanted: &dyn Fn(&str) -> bool| labels.iter().any(|labels| label(labels, key).is_some_and(wanted));
-    install.lies_in(&set.metadata.namespace)
-        && (is(INSTANCE, &|release| release == install.release)
-            || is(PART_OF, &|whole| whole == "gpustack-operator")
-            || is(NAME, &|name| name == "node-feature-discovery")
-            || is("app", &|app| matches!(app, "csi-nfs-node" | "csi-s3-node")))
+fn daemon_set(set: &DaemonSet) -> DaemonSetCount {
+    DaemonSetCount {
+        name: set.metadata.name.clone(),
+        namespace: set.metadata.namespace.clone(),
+        desired: set.status.desired_number_scheduled,
+        ready: set.status.number_ready,
+    }
 }
 
 /// The nodes that hold replicas.
