@@ -238,6 +238,7 @@ fn nodes_that_are_not_there() {
         &["there is no node gpu-77", "cp-1, cp-2, cp-3"],
     );
     refuses(&preflight(&["-f", KUEUE]), 2, &["which node?", "hint: "]);
+    refuses(&preflight(&["--each", "--one-by-one", "-f", KUEUE]), 2, &["--each", "--one-by-one"]);
     refuses(&preflight(&["cp-1", "-l", "a=b", "-f", KUEUE]), 2, &["-l", "hint: "]);
     refuses(&preflight(&["-l", "a=b", "-f", KUEUE]), 2, &["matches no node", "hint: "]);
     refuses(&preflight(&["-l", "a in (", "-f", KUEUE]), 2, &["a in (", "not closed"]);
@@ -248,6 +249,33 @@ fn nodes_that_are_not_there() {
     for name in ["node/cp-1", "nodes/cp-1", "no/cp-1"] {
         assert_eq!(json(&[name, "-f", KUEUE, "--complete"])["nodes"], serde_json::json!(["cp-1"]));
     }
+}
+
+#[test]
+fn each_node_has_a_row_in_every_form() {
+    let ask = |words: &[&str]| {
+        let output = preflight(&[&["--each", "--complete", "-f", KUEUE], words].concat());
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (exit, table) = ask(&["--no-headers"]);
+    assert_eq!(exit, Some(1));
+    let rows = ["cp-1   unsafe", "cp-2   unsafe", "cp-3   safe"].map(|row| table.find(row).unwrap_or_else(|| panic!("{row}: {table}")));
+    assert!(rows.is_sorted(), "{table}");
+    for format in ["wide", "json", "yaml", "markdown", "html"] {
+        let (exit, text) = ask(&["-o", format]);
+        assert!(
+            exit == Some(1) && ["cp-1", "cp-2", "cp-3", "pdb-blocks-drain"].iter().all(|word| text.contains(word)),
+            "{text}"
+        );
+    }
+    assert_eq!(ask(&["-o", "name"]), (Some(1), "node/cp-1\nnode/cp-2\nnode/cp-3\n".to_owned()));
+    assert_eq!(ask(&["cp-3", "-o", "name"]), (Some(0), "node/cp-3\n".to_owned()));
+    assert_eq!(
+        ask(&["-l", "kubernetes.io/hostname=cp-2", "-o", "name"]),
+        (Some(1), "node/cp-2\n".to_owned())
+    );
+    assert_eq!(ask(&["--accept", "pdb-blocks-drain"]).0, Some(0));
+    assert_eq!(ask(&["-l", "no=node"]).0, Some(2));
 }
 
 #[test]
@@ -896,7 +924,7 @@ fn every_command_written_down_is_one_of_ours() {
     let plugins: Value = serde_yaml::from_str(&shipped("plugins.yaml")).unwrap();
     for plugin in plugins["plugins"].as_object().unwrap().values() {
         let mut args = plugin["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
-        let script = args.nth(1).unwrap();
+        let script = args.nth(1).unwrap().replace(" 2>&1", "");
         parses(&script.replace("\"$@\"", &args.skip(1).collect::<Vec<_>>().join(" ")));
     }
     for path in ["README.md", KUEUE, SAFE, "src/cli/help.rs"] {

@@ -17,6 +17,7 @@ mod schema;
 #[path = "control_plane/state.rs"]
 mod state;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,11 @@ fn main() {
     for file in yaml_files("tests/clusters/recorded") {
         let recording = Recording::read(&file);
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let (kinds, pairs) = (recording.clone(), recording.clone());
+        let (kinds, pairs, each) = (recording.clone(), recording.clone(), recording.clone());
+        trials.push(Trial::test(format!("each/{name}"), move || {
+            let flags: Vec<String> = each.arguments().into_iter().filter(|word| word.starts_with("--")).collect();
+            as_each(&flags, &each.objects)
+        }));
         trials.push(Trial::test(format!("recorded/{name}"), move || agrees(&recording)));
         trials.push(Trial::test(format!("withheld/{name}"), move || withheld(&kinds, &singles())));
         if PAIRS.contains(&name.as_str()) {
@@ -103,7 +108,11 @@ fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
         false => Some(serde_json::from_slice::<Value>(&output.stdout)?),
     };
     if let Some(document) = &document {
-        let problems = schema::errors(command, document);
+        let schema = match arguments.iter().any(|argument| argument == "--each") {
+            true => "drain-preflights",
+            false => command,
+        };
+        let problems = schema::errors(schema, document);
         if !problems.is_empty() {
             return Err(format!("not a valid document: {}", problems.join("\n")).into());
         }
@@ -112,7 +121,7 @@ fn ask(arguments: &[String], objects: &[Value]) -> Result<Answer, Failed> {
             .into_iter()
             .flatten()
             .any(|finding| finding["accepted"] == true);
-        if command == "drain-preflight" && document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
+        if schema == "drain-preflight" && document["verdict"] == "safe" && document["drain"]["outcome"] != "finishes" && !accepted {
             return Err(format!("safe, but the drain is said so: {}", document["drain"]).into());
         }
     }
@@ -192,6 +201,91 @@ fn agrees(recording: &Recording) -> Result<(), Failed> {
     problems.extend(compare::compare(document, &reality));
     if answer.exit != exit_of(&expect.verdict) {
         problems.push(format!("exit {} with {}", answer.exit, expect.verdict));
+    }
+    finish(problems)
+}
+
+/// `--each` says of every node what a preflight of it alone says, worst first.
+fn as_each(flags: &[String], objects: &[Value]) -> Result<(), Failed> {
+    let complete = |words: &[&str]| {
+        let words = words.iter().map(|word| (*word).to_owned());
+        ask(
+            &words
+                .chain(flags.iter().cloned())
+                .chain(["--complete".to_owned()])
+                .collect::<Vec<_>>(),
+            objects,
+        )
+    };
+    let answer = complete(&["--each"])?;
+    let Some(document) = &answer.document else {
+        // Several installs, or no node.
+        return Ok(());
+    };
+    let rows = document["nodes"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["node"].as_str()).collect();
+    let mut problems = Vec::new();
+    let worst = ["unsafe", "unknown", "at-risk", "safe"];
+    let rank = |verdict: &Value| worst.iter().position(|known| verdict == known);
+    if !rows.is_sorted_by_key(|row| rank(&row["verdict"])) || document["verdict"] != rows[0]["verdict"] {
+        problems.push(format!("not the worst first: {document}"));
+    }
+    if answer.exit != exit_of(document["verdict"].as_str().unwrap_or_default()) {
+        problems.push(format!("exit {}", answer.exit));
+    }
+    let nodes = objects.iter().filter(|object| is(object, Kind::Node));
+    let all: BTreeSet<&str> = nodes.filter_map(|node| node["metadata"]["name"].as_str()).collect();
+    if names.len() != all.len() {
+        problems.push(format!("{} rows for {} nodes", names.len(), all.len()));
+    }
+    let (mut findings, mut gaps) = (Vec::new(), Vec::new());
+    for (row, name) in rows.iter().zip(&names) {
+        let alone = complete(&[name])?.document.ok_or("no document")?;
+        let count = |field: &str, values: &[&str]| {
+            let evictions = alone["evictions"].as_array().into_iter().flatten();
+            evictions.filter(|row| values.iter().any(|value| row[field] == *value)).count()
+        };
+        let mut codes: Vec<Value> = Vec::new();
+        let mut worst: Option<&Value> = None;
+        for finding in alone["findings"].as_array().into_iter().flatten() {
+            if !codes.contains(&finding["code"]) {
+                codes.push(finding["code"].clone());
+            }
+            if finding["severity"] != "info" {
+                let certain = |finding: &Value| finding["certainty"] == "certain";
+                if worst.is_none_or(|worst| worst["severity"] == finding["severity"] && !certain(worst) && certain(finding)) {
+                    worst = Some(finding);
+                }
+                let mut finding = finding.clone();
+                if finding["node"].is_null() {
+                    finding["node"] = json!(name);
+                }
+                findings.push(finding);
+            }
+        }
+        gaps.extend(alone["notAssessed"].as_array().into_iter().flatten().cloned());
+        let drain = &alone["drain"];
+        let expected = json!({
+            "node": name, "verdict": alone["verdict"], "outcome": drain["outcome"], "certainty": drain["certainty"], "why": drain["why"],
+            "evicted": count("action", &["evict", "delete"]), "codes": codes, "worst": worst.map(|finding| &finding["message"]),
+        });
+        if *row != expected {
+            problems.push(format!("{row}\n  alone {expected}"));
+        }
+    }
+    let sorted = |values: &[Value]| {
+        let mut texts: Vec<String> = values.iter().map(Value::to_string).collect();
+        texts.sort();
+        texts
+    };
+    let told = document["findings"].as_array().expect("findings");
+    if sorted(told) != sorted(&findings) {
+        problems.push("the findings are others".to_owned());
+    }
+    let mut gaps = sorted(&gaps);
+    gaps.dedup();
+    if sorted(document["notAssessed"].as_array().expect("gaps")) != gaps {
+        problems.push("what was not assessed is other".to_owned());
     }
     finish(problems)
 }

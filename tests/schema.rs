@@ -56,7 +56,34 @@ fn views() -> Vec<(&'static str, Value)> {
         ("placement", json!(checks::placement::assess(&cluster, install, &request))),
         ("leases", json!(checks::leases::assess(&cluster, install, &request))),
         ("pdb", json!(checks::pdb::assess(&cluster, install, &request))),
+        ("drain-preflights", each(&["examples/high-availability.yaml"])),
+        ("drain-preflights", each(&["examples/two-kueue-replicas.yaml"])),
     ]
+}
+
+/// Each node of a cluster in files that hold not all.
+fn each(files: &[&str]) -> Value {
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file))
+        .collect();
+    let cluster = gpustack_ha::cluster::files::read(&files, false).unwrap();
+    let request = checks::preflight::Request {
+        nodes: cluster.nodes.seen().iter().map(|node| node.metadata.name.clone()).collect(),
+        flags: gpustack_ha::kubernetes::drain::DrainFlags {
+            ignore_daemonsets: true,
+            delete_emptydir_data: true,
+            ..Default::default()
+        },
+        flag_words: vec!["--ignore-daemonsets".to_owned()],
+        one_by_one: false,
+        later: Vec::new(),
+        accept: Vec::new(),
+        kubectl: report::shell::Kubectl::default(),
+        release: None,
+        namespace: None,
+    };
+    json!(checks::each::assess(&cluster, &install::find(&cluster, None, None), &request))
 }
 
 #[test]
@@ -138,7 +165,7 @@ fn no_field_may_be_missing_or_added() {
     }
 }
 
-const SCHEMAS: &[&str] = &["common", PREFLIGHT, "placement", "leases", "pdb", "explanation"];
+const SCHEMAS: &[&str] = &["common", PREFLIGHT, "placement", "leases", "pdb", "drain-preflights", "explanation"];
 
 #[test]
 fn every_code_is_spelled_out() {

@@ -21,6 +21,8 @@ fn commands(node: &str) -> Vec<Vec<String>> {
         vec!["drain-preflight", node],
         vec!["drain-preflight", node, "--force", "--disable-eviction"],
         vec!["drain-preflight", "-l", "kubernetes.io/hostname", "--one-by-one"],
+        vec!["drain-preflight", "--each"],
+        vec!["drain-preflight", "--each", "-l", "kubernetes.io/hostname"],
         vec!["placement"],
         vec!["placement", "-A"],
         vec!["pdb"],
@@ -133,6 +135,47 @@ fn every_command_answers_as_live() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn requests_are_accounted_for() {
+    let folder = TempDir::new().unwrap();
+    let mut objects = example();
+    for index in 0..1200 {
+        let name = format!("filler-{index}");
+        objects.push(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "filler"}, "spec": {}}));
+    }
+    let (pods, node) = (objects.iter().filter(|object| is(object, Kind::Pod)).count(), first_node(&objects));
+    let server = ApiServer::start(objects, |_| Reply::Asked);
+    let kubeconfig = server.kubeconfig(folder.path());
+    for command in [
+        &["drain-preflight", &node][..],
+        &["placement", "-A"],
+        &["pdb", "-A"],
+        &["leases"],
+        &["snapshot"],
+    ] {
+        server.asked.lock().unwrap().clear();
+        let output = binary(&[command, &[&kubeconfig, "-v"]].concat());
+        let told = text(&output.stderr);
+        let row = |path: &str| -> Vec<u64> {
+            let words = told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let mut rows = words.filter(|words| words.len() > 4 && words.join(" ").starts_with(&format!("{path} ")));
+            let found = rows.next().unwrap_or_else(|| panic!("{command:?}: no {path}: {told}"));
+            assert_eq!(rows.next(), None, "{command:?}: {path} twice");
+            found.iter().filter_map(|word| word.parse().ok()).collect()
+        };
+        let lists = server.asked.lock().unwrap().len() as u64;
+        assert_eq!(row("in all")[0], lists + 1, "{command:?}: the lists and /version: {told}");
+        if command[0] != "leases" {
+            let all = row("/api/v1/pods");
+            assert_eq!(all[..2], [3, pods as u64], "{command:?}: {told}");
+            assert!(all[2] > 50_000 && row("in all")[2] > all[2], "{told}");
+        }
+        // A cache of any age could hide a budget.
+        assert!(!told.contains("resourceVersion"), "{told}");
+    }
+    assert!(text(&binary(&["leases", &kubeconfig]).stderr).is_empty());
 }
 
 #[test]

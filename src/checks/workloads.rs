@@ -311,7 +311,11 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         let leases: Vec<String> = alone.iter().map(|leader| leader.row.lease.clone()).collect();
         list.push(Applies {
             code: Code::LeaderWithoutStandby,
-            paths: Paths::All,
+            paths: if alone.iter().all(|leader| leader.certainty == Certainty::Certain) {
+                Paths::All
+            } else {
+                Paths::Some
+            },
             own: Severity::Info,
             message: format!(
                 "{} leads by {}, and no other replica runs that could take over",

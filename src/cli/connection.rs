@@ -89,7 +89,7 @@ pub struct ConnectionFlags {
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = request_timeout)]
     pub request_timeout: RequestTimeout,
 
-    /// Print each request to stderr (as kubectl, -v=6 is taken too)
+    /// Print each request to stderr, and what each list took (as kubectl, -v=6 is taken too)
     #[arg(short, long, alias = "v", global = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value_t = 0, default_missing_value = "1", hide_default_value = true, value_name = "LEVEL")]
     pub verbose: u8,

@@ -30,6 +30,10 @@ pub struct DrainPreflightArgs {
     #[arg(long)]
     pub one_by_one: bool,
 
+    /// Say of each node what draining it alone would do, a row each, worst first; without names or -l of every node
+    #[arg(long, conflicts_with = "one_by_one")]
+    pub each: bool,
+
     /// kubectl drain's flags.
     #[command(flatten)]
     pub drain: KubectlDrainFlags,

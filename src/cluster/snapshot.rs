@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 
@@ -123,6 +124,8 @@ pub struct Listing<T> {
     kind: Kind,
     items: Vec<T>,
     coverage: BTreeMap<Scope, Result<(), NotRead>>,
+    /// Of pods: the indexes of those that are bound, by node; made when it is first asked for.
+    by_node: OnceLock<Vec<u32>>,
 }
 
 impl<T: Object> Listing<T> {
@@ -132,16 +135,19 @@ impl<T: Object> Listing<T> {
             kind,
             items: Vec::new(),
             coverage: BTreeMap::new(),
+            by_node: OnceLock::new(),
         }
     }
 
     /// Adds an object.
     pub fn insert(&mut self, object: T) {
+        self.by_node.take();
         self.items.push(object);
     }
 
     /// Adds what another reading gave.
     pub fn absorb(&mut self, mut other: Self) {
+        self.by_node.take();
         self.items.append(&mut other.items);
         for (scope, outcome) in other.coverage {
             self.cover(scope, outcome);
@@ -150,6 +156,7 @@ impl<T: Object> Listing<T> {
 
     /// Takes an object out.
     pub fn remove(&mut self, namespace: &str, name: &str) {
+        self.by_node.take();
         self.items.retain(|item| key(item) != (namespace, name));
     }
 
@@ -175,6 +182,7 @@ impl<T: Object> Listing<T> {
     /// Sorts by namespace and name; of objects given twice the last stays. A namespace on an object that lives in none is
     /// dropped: it would not be found by its name.
     pub fn settle(&mut self) {
+        self.by_node.take();
         if !self.kind.info().namespaced {
             self.items.iter_mut().for_each(|item| item.meta_mut().namespace.clear());
         }
@@ -268,9 +276,22 @@ impl Listing<Pod> {
     ///
     /// # Errors
     /// What was not read, unless the node's pods or all pods were.
-    pub fn on_node<'a>(&'a self, node: &'a str) -> Result<impl Iterator<Item = &'a Pod> + use<'a>, NotRead> {
-        self.covered(&Scope::Node(node.to_owned()))
-            .map(|()| self.items.iter().filter(move |pod| pod.node() == Some(node)))
+    pub fn on_node<'a>(&'a self, node: &str) -> Result<impl Iterator<Item = &'a Pod> + use<'a>, NotRead> {
+        self.covered(&Scope::Node(node.to_owned())).map(|()| self.seen_on(node))
+    }
+
+    /// The pods bound to a node among what was read.
+    pub fn seen_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Pod> + use<'a> {
+        let node_of = |index: &u32| self.items[*index as usize].node();
+        let by_node = self.by_node.get_or_init(|| {
+            let all = 0..u32::try_from(self.items.len()).unwrap_or(u32::MAX);
+            let mut bound: Vec<u32> = all.filter(|index| node_of(index).is_some()).collect();
+            bound.sort_by_key(node_of);
+            bound
+        });
+        let start = by_node.partition_point(|index| node_of(index) < Some(node));
+        let count = by_node[start..].partition_point(|index| node_of(index) == Some(node));
+        by_node[start..start + count].iter().map(|index| &self.items[*index as usize])
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::checks::each;
 use crate::checks::preflight::{self, Request};
 use crate::cli::FailOn;
 use crate::cli::connection::ConnectionFlags;
@@ -28,10 +29,10 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         .drain
         .flags()
         .map_err(|error| Failure::usage(format!("--pod-selector: {error}"), None))?;
-    if args.nodes.is_empty() && args.selector.is_none() {
+    if args.nodes.is_empty() && args.selector.is_none() && !args.each {
         return Err(Failure::usage(
             "which node?",
-            Some("kubectl gpustack-ha drain-preflight NODE, or -l SELECTOR".to_owned()),
+            Some("kubectl gpustack-ha drain-preflight NODE, or -l SELECTOR, or --each".to_owned()),
         ));
     }
     if !args.nodes.is_empty() && args.selector.is_some() {
@@ -43,7 +44,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
     let (snapshot, nodes) = if args.source.filename.is_empty() {
         let question = reading::drain::Question {
             names: &names(args),
-            by_labels: args.selector.is_some(),
+            each: args.each,
             flags: &flags,
         };
         reading::drain::read(connection, &question, |snapshot| named(args, snapshot)).await?
@@ -69,10 +70,18 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         namespace: connection.namespace.clone(),
     };
     let working = Progress::new("playing the drain", Instant::now());
-    let document = preflight::assess(&snapshot, &found, &request);
-    drop(working);
-    super::print(&document, &args.output)?;
-    Ok(match (document.verdict, args.fail_on) {
+    let verdict = if args.each {
+        let document = each::assess(&snapshot, &found, &request);
+        drop(working);
+        super::print(&document, &args.output)?;
+        document.verdict
+    } else {
+        let document = preflight::assess(&snapshot, &found, &request);
+        drop(working);
+        super::print(&document, &args.output)?;
+        document.verdict
+    };
+    Ok(match (verdict, args.fail_on) {
         (Verdict::Safe, _) | (Verdict::AtRisk, FailOn::Unsafe) => 0,
         (Verdict::AtRisk, FailOn::AtRisk) | (Verdict::Unsafe, _) => 1,
         (Verdict::Unknown, _) => 3,
@@ -110,7 +119,13 @@ fn named(args: &DrainPreflightArgs, snapshot: &Snapshot) -> Result<Vec<String>, 
         }
         return Ok(chosen);
     }
+    if args.nodes.is_empty() && nodes.is_empty() {
+        return Err(Failure::unreadable("there are no nodes", None));
+    }
     let mut chosen: Vec<String> = Vec::new();
+    if args.nodes.is_empty() {
+        chosen.extend(nodes.iter().map(|node| node.metadata.name.clone()));
+    }
     for name in names(args) {
         if snapshot.nodes.find("", &name).is_none() {
             if nodes.is_empty() {

@@ -2,6 +2,7 @@
 
 pub mod budgets;
 pub mod document;
+pub mod each;
 pub mod explanation;
 pub mod finding;
 pub mod html;

@@ -42,10 +42,31 @@ impl Report for DrainPreflight {
     fn names(&self) -> Vec<String> {
         in_order(self)
             .into_iter()
-            .filter(|row| matches!(row.action, Action::Evict | Action::Delete))
+            .filter(|row| goes(row))
             .map(|row| format!("pod/{}", row.pod))
             .collect()
     }
+}
+
+impl DrainPreflight {
+    /// The pods that go.
+    pub fn gone(&self) -> impl Iterator<Item = &EvictionRow> {
+        self.evictions.iter().filter(|row| goes(row))
+    }
+
+    /// The finding that decides the verdict.
+    pub fn worst(&self) -> Option<&Finding> {
+        let open = self
+            .findings
+            .iter()
+            .filter(|finding| !finding.accepted && finding.severity > Severity::Info);
+        // Of equals the first, as it is shown first.
+        open.rev().max_by_key(|finding| (finding.severity, finding.certainty))
+    }
+}
+
+fn goes(row: &EvictionRow) -> bool {
+    matches!(row.action, Action::Evict | Action::Delete)
 }
 
 fn headline(doc: &DrainPreflight, wide: bool) -> Headline {
@@ -208,20 +229,10 @@ fn afterwards(doc: &DrainPreflight, wide: bool) -> [Block; 3] {
     .map(Block::from)
 }
 
-/// The finding that decides the verdict.
-fn worst(doc: &DrainPreflight) -> Option<&Finding> {
-    let open = doc
-        .findings
-        .iter()
-        .filter(|finding| !finding.accepted && finding.severity > Severity::Info);
-    // Of equals the first, as it is shown first.
-    open.rev().max_by_key(|finding| (finding.severity, finding.certainty))
-}
-
 /// What to do, in one sentence.
 fn to_do(doc: &DrainPreflight) -> String {
     let nodes = words::nodes(&doc.nodes);
-    match worst(doc) {
+    match doc.worst() {
         Some(finding) => {
             let text = finding.remedy.text.trim_end_matches(':').trim_end_matches("; or now");
             sentence(&format!("{} (fix below)", text.trim_end_matches('.')))
@@ -235,7 +246,7 @@ fn to_do(doc: &DrainPreflight) -> String {
 fn reason(doc: &DrainPreflight) -> String {
     let start = outcome_in_words(doc);
     // A drain that finishes is no reason for a bad verdict: the worst finding is.
-    match worst(doc) {
+    match doc.worst() {
         Some(finding) if matches!(doc.drain.outcome, DrainOutcome::Finishes) => format!("{start}, but: {}", sentence(&finding.message)),
         _ if doc.drain.why.starts_with("Drain") => sentence(&doc.drain.why),
         _ => format!("{start}: {}", sentence(&doc.drain.why)),
@@ -360,9 +371,7 @@ fn grouped<'a>(rows: impl Iterator<Item = &'a EvictionRow>) -> Vec<Vec<&'a Evict
 
 /// Whether the pod is evicted and surely placed elsewhere.
 fn just_moves(row: &EvictionRow) -> bool {
-    matches!(row.action, Action::Evict | Action::Delete)
-        && row.replacement.outcome == ReplacementOutcome::Lands
-        && row.replacement.certainty == Certainty::Certain
+    goes(row) && row.replacement.outcome == ReplacementOutcome::Lands && row.replacement.certainty == Certainty::Certain
 }
 
 /// Which columns the table of evictions needs.

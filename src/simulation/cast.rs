@@ -567,7 +567,7 @@ impl<'a> Cast<'a> {
                 Ok(pods) => pods.collect(),
                 Err(missing) => {
                     self.gaps.insert(Gap::unread(format!("the pods on {node}"), &missing).decisive());
-                    self.snapshot.pods.seen().iter().filter(|pod| pod.node() == Some(node)).collect()
+                    self.snapshot.pods.seen_on(node).collect()
                 }
             };
             for pod in pods {

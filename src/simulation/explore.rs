@@ -1,9 +1,9 @@
 //! Following every choice that can matter later.
 //!
 //! Not ours to know are: which feasible node the scheduler picks, the order in which evictions arrive, how fast
-//! replacements become Ready, how long a pod takes to end. Assumed: all evictions of a round are accepted before
-//! any of its pods is gone, and a terminating backend no longer answers; but a replacement that is made at once may
-//! be admitted by it.
+//! replacements become Ready, how long a pod takes to end, whether a pod is replaced before the next one of its round
+//! is evicted. Assumed: all evictions of a round are accepted before any of its pods is gone, and a terminating backend
+//! no longer answers; but a replacement that is made at once may be admitted by it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -298,21 +298,71 @@ impl<'a, 'b> Explorer<'a, 'b> {
         for index in &choice.failed {
             state.old[*index] = Old::Failed(state.round);
         }
-        for index in &choice.accepted {
-            let candidate = &self.cast.candidates[*index];
-            state.old[*index] = Old::Terminating(state.round);
-            state
-                .placement
-                .terminate(candidate.node, &candidate.pod.metadata.namespace, &candidate.pod.metadata.name);
-        }
         // A budget that allows another one within a turn saw the replacements of the earlier ones Ready.
         if state.round > 1 {
             for new in &mut state.new {
                 new.sure |= choice.budgets.iter().any(|budget| self.cast.budgets[*budget].sets[new.set]);
             }
         }
-        state.note_lows(self.cast);
-        self.settle(state)
+        let mut moments = Vec::new();
+        if self.pace_matters(&choice.accepted) {
+            moments = self.one_after_another(&state, &choice.accepted);
+        }
+        for index in &choice.accepted {
+            state.evict(self.cast, *index);
+        }
+        moments.push(state);
+        let mut settled = Vec::new();
+        for mut state in moments {
+            state.note_lows(self.cast);
+            settled.extend(self.settle(state));
+        }
+        settled
+    }
+
+    /// Whether it matters that one replacement is placed before the next pod is evicted: a spread constraint counts
+    /// pods until they are evicted (`pkg/scheduler/framework/plugins/podtopologyspread/common.go`, countPodsMatchSelector),
+    /// and an emptied domain may then be the smallest one.
+    fn pace_matters(&self, accepted: &[usize]) -> bool {
+        let counts = |evicted: usize, other: usize| {
+            let template = self.cast.candidates[evicted].set.and_then(|set| self.cast.sets[set].template);
+            let meta = &self.cast.candidates[other].pod.metadata;
+            template.is_some_and(|template| {
+                let pod = Incoming {
+                    namespace: &meta.namespace,
+                    labels: &meta.labels,
+                    spec: &self.cast.candidates[other].pod.spec,
+                };
+                spread_by(&pod, &template)
+            })
+        };
+        accepted
+            .iter()
+            .any(|evicted| accepted.iter().any(|other| evicted != other && counts(*evicted, *other)))
+    }
+
+    /// The moments after evictions between which controllers and the scheduler have the time to replace each pod.
+    fn one_after_another(&mut self, state: &State<'a>, accepted: &[usize]) -> Vec<State<'a>> {
+        let mut moments = vec![state.clone()];
+        for index in accepted {
+            let mut open = std::mem::take(&mut moments);
+            for state in &mut open {
+                state.evict(self.cast, *index);
+            }
+            let mut seen = HashSet::new();
+            while let Some(mut state) = open.pop() {
+                state.create(self.cast);
+                match self.place(&state) {
+                    Placing::Nothing => moments.push(state),
+                    Placing::Choices(choices) => open.extend(choices.into_iter().filter(|state| seen.insert(state.key()))),
+                }
+                if seen.len() > MAX_STATES {
+                    self.bounded = true;
+                    break;
+                }
+            }
+        }
+        moments
     }
 
     /// Lets pods end, replacements be created, placed and become Ready, until nothing moves.

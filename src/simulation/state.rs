@@ -156,7 +156,8 @@ pub struct State<'a> {
     /// about to delete left alone.
     pub others_act: bool,
     /// Whether a terminating backend still answers when the other pods of its round end, and when those that replace
-    /// them are created and bound.
+    /// them are created and bound. That it answers until one of them is Ready is not to be expected: it leaves the endpoints
+    /// at once, and a container takes longer to start.
     pub lingers: bool,
     /// By which set's replacements who was preempted.
     pub preempted: BTreeSet<(usize, Preempted)>,
@@ -594,6 +595,14 @@ impl<'a> State<'a> {
             any = true;
         }
         any
+    }
+
+    /// Ends a pod whose removal was accepted in this round.
+    pub fn evict(&mut self, cast: &Cast<'a>, candidate: usize) {
+        self.old[candidate] = Old::Terminating(self.round);
+        let entry = &cast.candidates[candidate];
+        let meta = &entry.pod.metadata;
+        self.placement.terminate(entry.node, &meta.namespace, &meta.name);
     }
 
     /// Puts a replacement on a node, one of those that it may be on.

@@ -199,7 +199,7 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
         // Only built-in controllers run here: nothing replaces the pods of a custom kind.
         for (workload, predicted) in replacements.iter().filter(|(workload, _)| builtin(workload)) {
             let real = reality.replacements.get(*workload).unwrap_or(&none);
-            replaced(workload, predicted, real, not_created(workload, real, reality), problems);
+            replaced(workload, predicted, real, problems);
         }
     }
 }
@@ -220,14 +220,7 @@ fn builtin(workload: &str) -> bool {
 /// From harmless to worst; a possible replacement covers itself and everything before it.
 const REPLACEMENTS: [&str; 6] = ["none", "lands", "gated", "pending", "not-created", "crash-loops"];
 
-/// Without those that are not made as long as the pod that they replace is still ending.
-fn not_created(workload: &str, new: &Replacements, reality: &Reality) -> usize {
-    let waits = workload.starts_with("StatefulSet/") || workload.starts_with("Job/");
-    let ending = |pod: &&PodReality| waits && pod.workload == workload && pod.fate == Fate::Terminating;
-    new.not_created.saturating_sub(reality.pods.iter().filter(ending).count())
-}
-
-fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, not_created: usize, problems: &mut Vec<String>) {
+fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems: &mut Vec<String>) {
     if predicted.iter().any(|replacement| replacement["outcome"] == "unknown") {
         return;
     }
@@ -237,7 +230,7 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, not_creat
         ("lands", running),
         ("gated", real.gated),
         ("pending", real.pending),
-        ("not-created", not_created),
+        ("not-created", real.not_created),
         ("crash-loops", real.crash_looping.len()),
     ];
     let certain = predicted
@@ -341,7 +334,7 @@ fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) 
         let really = [
             ("gated", new.gated),
             ("pending", new.pending),
-            ("not-created", not_created(workload, new, reality)),
+            ("not-created", new.not_created),
             ("crash-loops", new.crash_looping.len()),
         ];
         for (outcome, seen) in really {

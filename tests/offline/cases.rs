@@ -93,17 +93,23 @@ pub fn trials(file: &Path) -> Vec<Trial> {
     let mut objects = cluster.objects();
     objects.extend(documents.into_iter().filter(|document| !document.is_null()));
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    cluster
-        .cases
-        .into_iter()
-        .map(|(title, case)| {
-            let objects = objects.clone();
-            Trial::test(format!("{name}: {title}"), move || case.check(&objects))
-        })
-        .collect()
+    let all = objects.clone();
+    let each = Trial::test(format!("each/{name}"), move || crate::as_each(&["--force".to_owned()], &all));
+    std::iter::once(each).chain(cluster.questions(&name, &objects)).collect()
 }
 
 impl Cluster {
+    fn questions(&self, name: &str, objects: &[Value]) -> Vec<Trial> {
+        self.cases
+            .clone()
+            .into_iter()
+            .map(|(title, case)| {
+                let objects = objects.to_vec();
+                Trial::test(format!("{name}: {title}"), move || case.check(&objects))
+            })
+            .collect()
+    }
+
     fn objects(&self) -> Vec<Value> {
         let mut objects: Vec<Value> = self.nodes.iter().map(|name| node(name)).collect();
         let used = self

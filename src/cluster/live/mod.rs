@@ -3,15 +3,17 @@
 //! Only GET requests are ever sent. A list enters a snapshot whole or not at all: what was cut, refused or not
 //! understood becomes [`NotRead`], never a shorter list.
 //!
-//! `resourceVersion=0` is not used, though it would spare etcd: it lets the server answer from a cache of any age,
-//! and a budget or a pod that the cache does not have yet could make a drain look safe.
+//! `resourceVersion=0` is not used, though it would spare the server: it lets the server answer from a cache of any
+//! age, and a budget or a pod that the cache does not have yet could make a drain look safe. Without it servers from
+//! 1.31 on answer from the same cache, but only once that has caught up with etcd (`k8s.io/apiserver/pkg/storage/cacher`).
 
 mod decode;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -27,7 +29,8 @@ use super::kinds::{Kind, Listings};
 use super::progress::Progress;
 use super::snapshot::{NotRead, Reason, Scope, ServerVersion, Snapshot, Source};
 
-/// Objects per page: kubectl's own `--chunk-size`. It keeps a page to a few megabytes and etcd's work short.
+/// Objects per page: kubectl's own `--chunk-size`. It keeps a page to a few megabytes and etcd's work short. Larger
+/// pages save little: a page of 500 pods takes far longer to send than its request.
 const PAGE_SIZE: u32 = 500;
 
 /// Lists that are read side by side: enough to hide the way to the server, too few for its priority and fairness
@@ -84,6 +87,22 @@ pub struct Reader {
     reached: AtomicBool,
     date: OnceLock<Timestamp>,
     began: Instant,
+    lists: Mutex<Vec<Asked>>,
+}
+
+/// What one list, or another document, took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Path and query, without those of its pages.
+    pub path: String,
+    /// Requests: one for each page, and for each that was sent again.
+    pub requests: u64,
+    /// Objects of whole pages.
+    pub objects: u64,
+    /// Bytes of the answers, unpacked.
+    pub bytes: u64,
+    /// Time that the requests took; others may have been under way at the same time.
+    pub time: Duration,
 }
 
 /// What became of one request.
@@ -163,7 +182,38 @@ impl Reader {
             reached: AtomicBool::new(false),
             date: OnceLock::new(),
             began: Instant::now(),
+            lists: Mutex::default(),
         }
+    }
+
+    /// How much is to be told of the requests: 0 nothing.
+    pub fn verbose(&self) -> u8 {
+        self.verbose
+    }
+
+    /// What each list took so far, in the order in which they were asked for first.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.account().clone()
+    }
+
+    fn account(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to what the list of this path took.
+    fn note(&self, path: &str, took: &Asked) {
+        let path = without_page(path);
+        let mut lists = self.account();
+        let index = lists.iter().position(|list| list.path == path).unwrap_or_else(|| {
+            let path = path.into_owned();
+            lists.push(Asked { path, ..Asked::default() });
+            lists.len() - 1
+        });
+        let list = &mut lists[index];
+        list.requests += took.requests;
+        list.objects += took.objects;
+        list.bytes += took.bytes;
+        list.time += took.time;
     }
 
     /// The connection.
@@ -236,11 +286,16 @@ impl Reader {
         }
     }
 
-    /// Reads parts of kinds side by side into a snapshot, with what came of each.
+    /// Reads parts of kinds side by side into a snapshot, with what came of each. What it has is not read again.
     ///
     /// # Errors
     /// The server was never reached, or does not accept the credential. All other failures are in the snapshot.
     pub async fn read(&self, wanted: &[(Kind, Scope)], into: &mut Snapshot) -> Result<(), ConnectError> {
+        let wanted: Vec<(Kind, Scope)> = wanted
+            .iter()
+            .filter(|(kind, scope)| !into.objects.covered(*kind, scope))
+            .cloned()
+            .collect();
         let kinds: BTreeSet<&str> = wanted.iter().map(|(kind, _)| kind.info().plural).collect();
         let _progress = self.progress(format!("reading {}", Vec::from_iter(kinds).join(", ")));
         // In the order asked for, so that of an object read twice always the same one stays.
@@ -396,6 +451,14 @@ impl Reader {
                     }
                     Err(fault) => return Err(fault),
                 };
+                let objects = page.count as u64;
+                self.note(
+                    &path,
+                    &Asked {
+                        objects,
+                        ..Asked::default()
+                    },
+                );
                 list.absorb(page.objects);
                 match page.token {
                     None => {
@@ -450,9 +513,19 @@ impl Reader {
         let (status, bytes) = seen;
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let (requests, time) = (1, started.elapsed());
+        self.note(
+            path,
+            &Asked {
+                requests,
+                bytes,
+                time,
+                ..Asked::default()
+            },
+        );
         if self.verbose > 0 {
             let status = status.map_or_else(|| "no answer".to_owned(), |status: StatusCode| status.to_string());
-            let milliseconds = started.elapsed().as_millis();
+            let milliseconds = time.as_millis();
             anstream::eprintln!("GET {}{path} {status}, {bytes} bytes in {milliseconds} ms", self.connection.server);
         }
         result
@@ -597,6 +670,19 @@ fn list_path(kind: Kind, scope: &Scope, selector: Option<&str>) -> String {
         let _ = write!(path, "&labelSelector={}", encode(selector));
     }
     path
+}
+
+/// A path without the part of its query that asks for one page.
+fn without_page(path: &str) -> Cow<'_, str> {
+    let Some((path, query)) = path.split_once('?') else {
+        return Cow::Borrowed(path);
+    };
+    let of_page = |part: &&str| part.starts_with("limit=") || part.starts_with("continue=");
+    let rest: Vec<&str> = query.split('&').filter(|part| !of_page(part)).collect();
+    match rest.is_empty() {
+        true => Cow::Borrowed(path),
+        false => Cow::Owned(format!("{path}?{}", rest.join("&"))),
+    }
 }
 
 /// Text as a part of a path or a query.

@@ -10,10 +10,10 @@ use crate::commands::failure::Failure;
 use crate::commands::rights::Rights;
 use crate::kubernetes::drain::{self, DrainFlags, Filtered};
 use crate::kubernetes::workloads::{self, Owner};
-use crate::kubernetes::{creation, scheduling};
+use crate::kubernetes::{creation, preemption, scheduling};
 use crate::simulation::trace;
 
-use super::{begin, called_namespaces, one_namespace, parts};
+use super::{account, begin, called_namespaces, one_namespace, parts};
 
 /// What it lists.
 pub fn rights() -> Rights {
@@ -59,13 +59,16 @@ pub fn rights() -> Rights {
     }
 }
 
+/// Above this many nodes one list of all pods is less than one list each.
+const NODES_EACH: usize = 8;
+
 /// Which drain is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The nodes named.
     pub names: &'a [String],
-    /// Whether labels choose the nodes instead.
-    pub by_labels: bool,
+    /// Whether each node is drained alone.
+    pub each: bool,
     /// kubectl's flags.
     pub flags: &'a DrainFlags,
 }
@@ -89,12 +92,17 @@ pub async fn read(
         (Kind::CustomResourceDefinition, Scope::Cluster),
         (Kind::Deployment, Scope::Cluster),
     ];
-    first.extend(question.names.iter().map(|node| (Kind::Pod, Scope::Node(node.clone()))));
+    let pods = |nodes: &[String]| -> Vec<(Kind, Scope)> {
+        match nodes.len() > NODES_EACH {
+            true => vec![(Kind::Pod, Scope::Cluster)],
+            false => nodes.iter().map(|node| (Kind::Pod, Scope::Node(node.clone()))).collect(),
+        }
+    };
+    first.extend(pods(question.names));
     reader.read(&first, &mut snapshot).await?;
     let nodes = choose(&snapshot)?;
-    if question.by_labels {
-        let pods: Vec<_> = nodes.iter().map(|node| (Kind::Pod, Scope::Node(node.clone()))).collect();
-        reader.read(&pods, &mut snapshot).await?;
+    if question.names.is_empty() {
+        reader.read(&pods(&nodes), &mut snapshot).await?;
     }
     let removed = removed_namespaces(&snapshot, &nodes, question.flags);
     if snapshot.deployments.all().is_err() {
@@ -104,7 +112,8 @@ pub async fn read(
             .read(&[(Kind::Deployment, Scope::Namespace(namespace))], &mut snapshot)
             .await?;
     }
-    read_namespaced(&reader, &mut snapshot, &nodes, question.flags, removed).await?;
+    read_namespaced(&reader, &mut snapshot, &nodes, question, removed).await?;
+    account(&reader);
     Ok((snapshot, nodes))
 }
 
@@ -129,9 +138,10 @@ async fn read_namespaced(
     reader: &Reader,
     snapshot: &mut Snapshot,
     nodes: &[String],
-    flags: &DrainFlags,
+    question: &Question<'_>,
     removed: BTreeSet<String>,
 ) -> Result<(), Failure> {
+    let flags = question.flags;
     // DaemonSets tell which pods stay.
     let daemons: BTreeSet<String> = nodes
         .iter()
@@ -174,6 +184,16 @@ async fn read_namespaced(
         parts(reader, snapshot, &[Kind::Pod], &release).await?;
     }
     read_storage(reader, snapshot, nodes, flags).await?;
+    if question.each {
+        // Who is preempted differs from node to node: all that may be.
+        let mut priorities = snapshot.pods.seen().iter().map(|pod| preemption::priority(&pod.spec));
+        let first = priorities.next();
+        if priorities.any(|other| Some(other) != first) {
+            let namespaces = snapshot.pods.seen().iter().map(|pod| pod.metadata.namespace.clone()).collect();
+            return read_owners(reader, snapshot, &namespaces).await;
+        }
+        return Ok(());
+    }
     read_victims(reader, snapshot, nodes, flags).await
 }
 
@@ -189,31 +209,36 @@ async fn read_victims(reader: &Reader, snapshot: &mut Snapshot, nodes: &[String]
         if namespaces.is_empty() {
             return Ok(());
         }
-        let mut wanted = vec![
-            (Kind::PodDisruptionBudget, Scope::Cluster),
-            (Kind::PriorityClass, Scope::Cluster),
-            (Kind::RuntimeClass, Scope::Cluster),
-        ];
-        if creation::has_policies(snapshot) {
-            wanted.push((Kind::ValidatingAdmissionPolicy, Scope::Cluster));
-            wanted.push((Kind::ValidatingAdmissionPolicyBinding, Scope::Cluster));
-        }
-        reader.read(&wanted, snapshot).await?;
-        let kinds = [
-            Kind::ReplicaSet,
-            Kind::ReplicationController,
-            Kind::StatefulSet,
-            Kind::Job,
-            Kind::DaemonSet,
-            Kind::ResourceQuota,
-            Kind::LimitRange,
-            Kind::ServiceAccount,
-            Kind::Service,
-            Kind::EndpointSlice,
-        ];
-        parts(reader, snapshot, &kinds, &namespaces).await?;
+        read_owners(reader, snapshot, &namespaces).await?;
         known.extend(namespaces);
     }
+}
+
+/// Reads what becomes of pods that are preempted in the namespaces.
+async fn read_owners(reader: &Reader, snapshot: &mut Snapshot, namespaces: &BTreeSet<String>) -> Result<(), Failure> {
+    let mut wanted = vec![
+        (Kind::PodDisruptionBudget, Scope::Cluster),
+        (Kind::PriorityClass, Scope::Cluster),
+        (Kind::RuntimeClass, Scope::Cluster),
+    ];
+    if creation::has_policies(snapshot) {
+        wanted.push((Kind::ValidatingAdmissionPolicy, Scope::Cluster));
+        wanted.push((Kind::ValidatingAdmissionPolicyBinding, Scope::Cluster));
+    }
+    reader.read(&wanted, snapshot).await?;
+    let kinds = [
+        Kind::ReplicaSet,
+        Kind::ReplicationController,
+        Kind::StatefulSet,
+        Kind::Job,
+        Kind::DaemonSet,
+        Kind::ResourceQuota,
+        Kind::LimitRange,
+        Kind::ServiceAccount,
+        Kind::Service,
+        Kind::EndpointSlice,
+    ];
+    parts(reader, snapshot, &kinds, namespaces).await
 }
 
 /// Reads what the volumes and dynamic resource claims of the evicted pods hang on, if they have any.

@@ -5,6 +5,7 @@ pub mod views;
 pub mod whole;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::time::Instant;
 
 use crate::cli::SourceFlags;
@@ -12,9 +13,11 @@ use crate::cli::connection::ConnectionFlags;
 use crate::cluster::connect::{Connection, Environment};
 use crate::cluster::files;
 use crate::cluster::kinds::Kind;
-use crate::cluster::live::Reader;
+use crate::cluster::live::{Asked, Reader};
 use crate::cluster::progress::Progress;
 use crate::cluster::snapshot::{Scope, Snapshot};
+use crate::report::style::Style;
+use crate::report::table::{Cell, Table};
 use crate::report::text::harmless;
 
 use super::failure::Failure;
@@ -34,6 +37,38 @@ pub async fn begin(flags: &ConnectionFlags) -> Result<(Reader, Snapshot), Failur
     let reader = Reader::new(connection, flags.verbose);
     let snapshot = reader.begin().await?;
     Ok((reader, snapshot))
+}
+
+/// Says on standard error what each list took, where that is asked for.
+pub fn account(reader: &Reader) {
+    if reader.verbose() == 0 {
+        return;
+    }
+    let asked = reader.asked();
+    let mut table = Table::new(&["REQUEST", "PAGES", "OBJECTS", "BYTES", "TIME"], 5);
+    let mut row = |asked: &Asked| {
+        let numbers = [asked.requests, asked.objects, asked.bytes].map(|number| Cell::new(number.to_string()));
+        let mut cells = vec![Cell::new(&asked.path)];
+        cells.extend(numbers);
+        cells.push(Cell::new(format!("{} ms", asked.time.as_millis())));
+        table.push(cells, Vec::new());
+    };
+    asked.iter().for_each(&mut row);
+    row(&Asked {
+        path: "in all".to_owned(),
+        requests: asked.iter().map(|asked| asked.requests).sum(),
+        objects: asked.iter().map(|asked| asked.objects).sum(),
+        bytes: asked.iter().map(|asked| asked.bytes).sum(),
+        time: asked.iter().map(|asked| asked.time).sum(),
+    });
+    let style = Style {
+        color: false,
+        width: usize::MAX,
+        ascii: false,
+        headers: true,
+    };
+    // Whoever closed standard error does not want it.
+    let _ = table.write(&style, &mut io::stderr().lock());
 }
 
 /// Reads the files given.

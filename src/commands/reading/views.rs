@@ -11,7 +11,7 @@ use crate::gpustack::components::ComponentId;
 use crate::gpustack::install::{self, Found};
 use crate::kubernetes::{host_ports, surge};
 
-use super::{begin, one_namespace, parts};
+use super::{account, begin, one_namespace, parts};
 
 /// What a view asks for.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,7 @@ pub async fn read(connection: &ConnectionFlags, release: Option<&str>, wanted: &
         let kinds = neighbours(&snapshot, &namespaces);
         reader.read(&kinds, &mut snapshot).await?;
     }
+    account(&reader);
     Ok(snapshot)
 }
 

@@ -8,7 +8,7 @@ use crate::cluster::snapshot::{NotRead, Reason, Scope, Snapshot};
 use crate::commands::failure::Failure;
 use crate::commands::rights::Rights;
 
-use super::{begin, called_namespaces, one_namespace};
+use super::{account, begin, called_namespaces, one_namespace};
 
 /// What it lists.
 pub fn rights() -> Rights {
@@ -52,5 +52,6 @@ pub async fn read(connection: &ConnectionFlags) -> Result<Snapshot, Failure> {
         .flat_map(|kind| namespaces.iter().map(|namespace| (*kind, Scope::Namespace(namespace.clone()))))
         .collect();
     reader.read(&each, &mut snapshot).await?;
+    account(&reader);
     Ok(snapshot)
 }
