@@ -7,13 +7,18 @@ use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::components::Loss;
 use crate::gpustack::install::Install;
 use crate::kubernetes::called::{self, Answering, CalledKind};
+use crate::kubernetes::leases::{self, Holder};
 use crate::kubernetes::surge::Surge;
 use crate::report::finding::Verdict;
-use crate::report::placement::{ComponentPlacement, DaemonSetCount, LossOfNode, LossOfZone, NodeState, Placement, Replica};
+use crate::report::placement::{
+    ComponentPlacement, DaemonSetCount, ElectionState, Leadership, LossOfNode, LossOfZone, NodeState, Placement, Replica,
+};
 use crate::simulation::cast::Gap;
 
 use super::assessed::{Request, conclude, header};
-use super::standing::facts::{Facts, Workload, called_name, region, zone};
+use super::leases::{gap_after_loss, standbys};
+use super::standing::elections::gone;
+use super::standing::facts::{Facts, Led, Workload, called_name, region, zone};
 use super::standing::{self, Topic};
 use super::{count, object};
 
@@ -42,7 +47,8 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
 }
 
 fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
-    let leads = leads(workload);
+    let elections = elections(facts, workload);
+    let leads = leads(workload, &elections);
     let mut leaders: Vec<String> = leads.keys().map(|pod| (*pod).to_owned()).collect();
     leaders.sort();
     let replicas = workload
@@ -71,7 +77,9 @@ fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
         desired: workload.desired,
         ready: count(workload.pods.iter().filter(|pod| facts.ready(pod)).count()),
         leaders,
-        leader_nodes: leader_nodes(workload),
+        leader_nodes: leader_nodes(workload, &elections),
+        elects: workload.id.map(|_| !workload.elections.is_empty()),
+        elections,
         replicas,
         serves: served(facts, workload, &|_| true),
         unserved: unserved(facts, workload, &|_| false),
@@ -100,10 +108,40 @@ fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
     }
 }
 
-/// Leases by the pod that holds them.
-fn leads<'a>(workload: &'a Workload<'_>) -> BTreeMap<&'a str, Vec<String>> {
+/// How each election of the workload stands.
+fn elections(facts: &Facts<'_>, workload: &Workload<'_>) -> Vec<ElectionState> {
+    let state = |led: &Led<'_>| match (&led.lease, &led.holder) {
+        (Ok(None), _) if led.election.lock != "Lease" => Leadership::NoLease,
+        (Ok(None), _) => Leadership::Missing,
+        (Err(_), _) | (Ok(Some(_)), None | Some(Holder::Unknown(_))) => Leadership::Unknown,
+        (Ok(Some(_)), Some(Holder::Released)) => Leadership::Released,
+        (Ok(Some(_)), Some(holder)) if gone(facts, workload, holder).is_some() => Leadership::HolderGone,
+        (Ok(Some(lease)), Some(_)) if leases::stale(facts.snapshot, lease) == Some(true) => Leadership::Stale,
+        (Ok(Some(_)), Some(_)) => Leadership::Held,
+    };
+    let elections = workload.elections.iter().filter(|_| workload.desired != Some(0));
+    elections
+        .map(|led| {
+            let state = state(led);
+            let held = led.lease.as_ref().ok().copied().flatten().filter(|_| state == Leadership::Held);
+            let gap = held.zip(led.holder.as_ref()).and_then(|(lease, holder)| {
+                let (successors, _) = standbys(facts, workload, holder);
+                (!successors.is_empty()).then(|| gap_after_loss(led, lease))
+            });
+            ElectionState {
+                lease: led.election.lease.clone(),
+                of: led.election.of.to_owned(),
+                state,
+                gap_after_loss: gap,
+            }
+        })
+        .collect()
+}
+
+/// Leases by the pod that holds them and runs.
+fn leads<'a>(workload: &'a Workload<'_>, elections: &[ElectionState]) -> BTreeMap<&'a str, Vec<String>> {
     let mut leads: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for led in &workload.elections {
+    for led in held(workload, elections) {
         if let Some(pod) = led.holder.as_ref().and_then(|holder| holder.pod()) {
             leads
                 .entry(pod.metadata.name.as_str())
@@ -114,9 +152,16 @@ fn leads<'a>(workload: &'a Workload<'_>) -> BTreeMap<&'a str, Vec<String>> {
     leads
 }
 
+/// The elections that have a leader.
+fn held<'w, 'a>(workload: &'w Workload<'a>, elections: &'w [ElectionState]) -> impl Iterator<Item = &'w Led<'a>> {
+    let states = elections.iter().map(|election| election.state);
+    let pairs = workload.elections.iter().zip(states);
+    pairs.filter(|(_, state)| *state == Leadership::Held).map(|(led, _)| led)
+}
+
 /// The nodes that leaders are on, once each.
-fn leader_nodes(workload: &Workload<'_>) -> Vec<String> {
-    let nodes: BTreeSet<&str> = workload.elections.iter().filter_map(|led| led.holder.as_ref()?.node()).collect();
+fn leader_nodes(workload: &Workload<'_>, elections: &[ElectionState]) -> Vec<String> {
+    let nodes: BTreeSet<&str> = held(workload, elections).filter_map(|led| led.holder.as_ref()?.node()).collect();
     nodes.into_iter().map(str::to_owned).collect()
 }
 
