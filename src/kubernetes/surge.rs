@@ -4,7 +4,7 @@
 //! they find it taken by an old one, or by whatever else binds it there: a DaemonSet's pod, a static pod, a tenant's.
 //! Where the old ones keep the new one from every node and none of them may go first, the rollout never gets on.
 
-use crate::cluster::objects::{Deployment, IntOrPercent, Pod, PodSpec};
+use crate::cluster::objects::{DaemonSet, Deployment, IntOrPercent, Pod, PodSpec};
 use crate::cluster::snapshot::Snapshot;
 
 use super::creation;
@@ -134,6 +134,24 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
         return Surge::Stalls(refusals);
     }
     Surge::Free
+}
+
+/// Whether the first new pod of a DaemonSet's update is bound to find its own port taken, as it is made beside an old one
+/// on the same node (`pkg/controller/daemon/update.go`): `Some(true)` where it crash-loops, `Some(false)` where it stays
+/// Pending, as the port is declared.
+pub fn beside_itself(set: &DaemonSet) -> Option<bool> {
+    let strategy = &set.spec.update_strategy;
+    let surges = match &strategy.rolling_update.max_surge {
+        None => false,
+        Some(IntOrPercent::Int(number)) => *number > 0,
+        Some(IntOrPercent::Text(share)) => share
+            .strip_suffix('%')
+            .and_then(|text| text.parse().ok())
+            .is_some_and(|percent: i64| percent > 0),
+    };
+    let spec = &set.spec.template.spec;
+    let rolls = matches!(strategy.kind.as_str(), "" | "RollingUpdate");
+    (rolls && surges && !host_ports::bound(spec).is_empty()).then(|| scheduling::node_ports::declared(spec).is_empty())
 }
 
 /// The placement without these pods.

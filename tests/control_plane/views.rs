@@ -159,8 +159,17 @@ fn timeless(document: &Value) -> Value {
     document
 }
 
-/// Takes what hangs on the time from the leases of a document that has any.
+/// Takes what hangs on the time from the leases of a document that has any, and from who leads by them: nobody renews
+/// here, so that each runs out.
 pub fn without_ages(document: &mut Value) {
+    for component in document.get_mut("components").and_then(Value::as_array_mut).into_iter().flatten() {
+        for field in ["elections", "leaders", "leaderNodes"] {
+            component[field] = Value::Null;
+        }
+        for replica in component.get_mut("replicas").and_then(Value::as_array_mut).into_iter().flatten() {
+            replica["leads"] = Value::Null;
+        }
+    }
     for lease in document.get_mut("leases").and_then(Value::as_array_mut).into_iter().flatten() {
         for field in ["ageSeconds", "stale", "transitions"] {
             lease[field] = Value::Null;

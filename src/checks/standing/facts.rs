@@ -3,9 +3,9 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::objects::{Deployment, Lease, Node, Pod, PodSpec, StringMap};
+use crate::cluster::objects::{DaemonSet, Deployment, Lease, Node, Pod, PodSpec, StringMap};
 use crate::cluster::snapshot::{NotRead, Snapshot};
-use crate::gpustack::components::{ComponentId, Election};
+use crate::gpustack::components::{ComponentId, Election, INSTANCE, NAME, PART_OF, label};
 use crate::gpustack::install::{Install, Mode};
 use crate::kubernetes::called::{self, Answering, Called, CalledKind};
 use crate::kubernetes::host_ports::{self, BoundPort};
@@ -111,6 +111,12 @@ impl<'a> Facts<'a> {
     /// The pods on their nodes.
     pub fn placement(&self) -> &Placement<'a> {
         self.placement.get_or_init(|| Placement::new(self.snapshot))
+    }
+
+    /// The install's DaemonSets, or all.
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &'a DaemonSet> {
+        let ours = |set: &&DaemonSet| self.all || self.install.is_some_and(|install| is_ours(install, set));
+        self.snapshot.daemon_sets.seen().iter().filter(ours)
     }
 
     /// Namespaces of the install and its components.
@@ -258,6 +264,16 @@ pub fn called_name(called: &Called<'_>) -> String {
         CalledKind::Conversion => "conversion",
     };
     format!("{kind}/{}", called.name)
+}
+
+fn is_ours(install: &Install<'_>, set: &DaemonSet) -> bool {
+    let labels = [&set.metadata.labels, &set.spec.template.metadata.labels];
+    let is = |key: &str, wanted: &dyn Fn(&str) -> bool| labels.iter().any(|labels| label(labels, key).is_some_and(wanted));
+    install.lies_in(&set.metadata.namespace)
+        && (is(INSTANCE, &|release| release == install.release)
+            || is(PART_OF, &|whole| whole == "gpustack-operator")
+            || is(NAME, &|name| name == "node-feature-discovery")
+            || is("app", &|app| matches!(app, "csi-nfs-node" | "csi-s3-node")))
 }
 
 /// Why a pod has no node yet, or has not started.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::gpustack::components::Loss;
 use crate::gpustack::values;
-use crate::kubernetes::surge::Surge;
-use crate::report::finding::{Certainty, Finding};
+use crate::kubernetes::host_ports;
+use crate::kubernetes::surge::{self, Surge};
+use crate::report::finding::{Certainty, Finding, Severity};
 
 use super::facts::{Facts, Workload};
 use super::{at_risk, remedy};
 use crate::checks::codes::Code;
-use crate::checks::{count, listed};
+use crate::checks::{count, finding, listed, object};
 
 /// Components that a rollout stops as a whole, though they have standbys.
 pub fn recreate(facts: &Facts<'_>) -> Vec<Finding> {
@@ -58,7 +59,7 @@ pub fn recreate(facts: &Facts<'_>) -> Vec<Finding> {
 
 /// Rollouts whose new pods find their host port taken.
 pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut found = beside_themselves(facts);
     for workload in &facts.workloads {
         let Some(deployment) = workload.deployment else { continue };
         let Surge::Collides(collision) = facts.surge(deployment) else {
@@ -98,6 +99,46 @@ pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(item);
     }
     found
+}
+
+/// DaemonSets whose updates make a new pod beside the old one that has its port.
+fn beside_themselves(facts: &Facts<'_>) -> Vec<Finding> {
+    let running = facts.daemon_sets().filter(|set| set.status.desired_number_scheduled > 0);
+    running
+        .filter_map(|set| {
+            let fate = if surge::beside_itself(set)? {
+                "crash-loops"
+            } else {
+                "stays Pending"
+            };
+            let (name, namespace) = (&set.metadata.name, &set.metadata.namespace);
+            let mut item = finding(
+                Code::SurgePortCollision,
+                Severity::AtRisk,
+                Certainty::Certain,
+                object("DaemonSet", namespace, name),
+                format!("an update of {name} makes a new pod beside the old one, which has its port, and {fate}"),
+            );
+            let ports = host_ports::bound(&set.spec.template.spec);
+            item.evidence = ports.iter().map(|port| format!("binds {} ({})", port.port, port.from)).collect();
+            item.evidence.push("updateStrategy.rollingUpdate.maxSurge is above zero".to_owned());
+            item.consequence = "the update does not come to an end by itself".to_owned();
+            item.remedy = remedy(
+                "let the old pod go first:",
+                Some(facts.kubectl.line([
+                    "patch",
+                    &format!("daemonset/{name}"),
+                    "-n",
+                    namespace,
+                    "--type=merge",
+                    "-p",
+                    r#"{"spec":{"updateStrategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#,
+                ])),
+                None,
+            );
+            Some(item)
+        })
+        .collect()
 }
 
 /// Lets an old pod go first.
