@@ -79,7 +79,7 @@ async fn once<V: View>(
     let release = chosen
         .as_ref()
         .map(|(release, _)| release)
-        .or(flags.source.release.as_ref())
+        .or(flags.install.release.as_ref())
         .cloned();
     let release = release.as_deref();
     let snapshot = if flags.source.filename.is_empty() {

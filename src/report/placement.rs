@@ -252,6 +252,7 @@ impl Report for Placement {
         if wide {
             page.section("Replicas", [replicas(self).into()]);
             page.section("Losses", [losses(self).into()]);
+            page.section("Leaders", [elections(self).into()]);
         } else {
             page.section("Components", [components(self).into()]);
         }
@@ -488,6 +489,44 @@ fn replicas(doc: &Placement) -> Table {
                 ],
                 Vec::from_iter(replica.reason.clone()),
             );
+        }
+    }
+    table
+}
+
+fn elections(doc: &Placement) -> Table {
+    let mut table = Table::new(&["COMPONENT", "LEADS", "LEASE", "STATE", "IF ITS NODE IS LOST"], 3);
+    for component in &doc.components {
+        for election in &component.elections {
+            let (state, tint) = match election.state.why_unmarked() {
+                None => ("held", None),
+                Some(why) => (why, Some(Tint::Risk)),
+            };
+            let lost = match (election.state, election.gap_after_loss) {
+                (_, Some([shortest, longest])) => Cell::new(format!("new leader in {shortest}-{longest}s")),
+                (Leadership::Held, None) => Cell::new("no new leader").tinted(Some(Tint::Risk)),
+                _ => Cell::new(""),
+            };
+            table.push(
+                vec![
+                    Cell::new(name(doc, component)),
+                    Cell::new(&election.of),
+                    Cell::new(&election.lease),
+                    Cell::new(state).tinted(tint),
+                    lost,
+                ],
+                vec![],
+            );
+        }
+        if component.elects == Some(false) && component.desired != Some(0) {
+            let cells = [
+                name(doc, component),
+                String::new(),
+                String::new(),
+                "elects nobody".to_owned(),
+                String::new(),
+            ];
+            table.push(cells.into_iter().map(Cell::new).collect(), vec![]);
         }
     }
     table
