@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::Found;
+use crate::kubernetes::scheduling::Placement;
 use crate::report::each::{DrainPreflights, NodePreflight, of_node};
 use crate::report::finding::Verdict;
 
@@ -17,12 +18,13 @@ pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> Drai
         _ => None,
     };
     let (mut nodes, mut findings, mut not_assessed) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let before = Placement::new(snapshot);
     for node in &request.nodes {
         let alone = Request {
             nodes: vec![node.clone()],
             ..request.clone()
         };
-        let document = preflight::assess(snapshot, found, &alone);
+        let document = preflight::judge(&before, found, &alone).0;
         nodes.push(NodePreflight::of(node, &document));
         findings.extend(of_node(node, document.findings));
         not_assessed.extend(document.not_assessed);

@@ -2,6 +2,7 @@
 
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install;
+use crate::kubernetes::scheduling::Placement;
 use crate::report::document::{DrainOutcome, DrainPreflight, NodeResult};
 use crate::report::finding::{Certainty, Finding, NotAssessed, Severity, Verdict};
 use crate::simulation::successor::MAX_SUCCESSORS;
@@ -26,7 +27,7 @@ pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
         let mut bounded = false;
         for cluster in &clusters {
             let found = install::find(cluster, request.release.as_deref(), request.namespace.as_deref());
-            let (document, (after, more)) = preflight::judge(cluster, &found, &alone);
+            let (document, (after, more)) = preflight::judge(&Placement::new(cluster), &found, &alone);
             documents.push(document);
             bounded |= more || next.len() + after.len() > MAX_SUCCESSORS;
             next.extend(after);
@@ -46,7 +47,7 @@ pub fn assess(snapshot: &Snapshot, request: &Request) -> DrainPreflight {
             break;
         }
     }
-    let mut document = whole.unwrap_or_else(|| preflight::judge(snapshot, &install::Found::None, request).0);
+    let mut document = whole.unwrap_or_else(|| preflight::judge(&Placement::new(snapshot), &install::Found::None, request).0);
     for node in &request.nodes[document.drain.per_node.len()..] {
         document.drain.per_node.push(NodeResult {
             node: node.clone(),

@@ -6,6 +6,7 @@ use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::{Found, Install};
 use crate::kubernetes::drain::{DrainFlags, Filtered};
 use crate::kubernetes::eviction;
+use crate::kubernetes::scheduling::Placement;
 use crate::kubernetes::workloads::Owner;
 use crate::report::document::{
     Action, After, DrainOutcome, DrainPreflight, DrainResult, EvictionRow, NodeReason, NodeResult, OwnerInfo, Replacement,
@@ -51,22 +52,23 @@ pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> Drai
     if request.one_by_one && request.nodes.len() > 1 {
         return super::one_by_one::assess(snapshot, request);
     }
-    judge(snapshot, found, request).0
+    judge(&Placement::new(snapshot), found, request).0
 }
 
 /// Plays the drain and writes down what it does; with the clusters that there may be after an uncordon, where another
 /// drain follows, and whether there are more of them.
-pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> (DrainPreflight, (Vec<Snapshot>, bool)) {
+pub(super) fn judge(before: &Placement<'_>, found: &Found<'_>, request: &Request) -> (DrainPreflight, (Vec<Snapshot>, bool)) {
+    let snapshot = before.snapshot();
     let install = match found {
         Found::One(install) => Some(install),
         _ => None,
     };
     let plain = Props::new(snapshot, &request.nodes, &BTreeSet::new()).before(&request.later);
     let preempting;
-    let mut traces = played(snapshot, &plain, request);
+    let mut traces = played(before, &plain, request);
     if traces.iter().any(|trace| !trace.victims.is_empty()) {
-        preempting = with_victims(snapshot, &traces, request);
-        traces = played(snapshot, &preempting, request);
+        preempting = with_victims(before, &traces, request);
+        traces = played(before, &preempting, request);
     }
     let mut parts: Vec<Part<'_>> = traces.iter().map(|trace| Part::new(snapshot, trace, install, request)).collect();
     let gaps = gaps(&traces, found);
@@ -119,12 +121,12 @@ pub(super) fn judge(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -
 }
 
 /// The drain played in every way that is needed to take what is not known.
-fn played<'a>(snapshot: &'a Snapshot, props: &'a Props, request: &Request) -> Vec<Trace<'a>> {
+fn played<'a>(before: &Placement<'a>, props: &'a Props, request: &Request) -> Vec<Trace<'a>> {
     let mut classes = BTreeSet::new();
     loop {
         let traces: Vec<Trace<'_>> = Assume::ways(&classes)
             .into_iter()
-            .map(|assume| trace::play(snapshot, props, &request.nodes, &request.flags, assume))
+            .map(|assume| trace::play(before, props, &request.nodes, &request.flags, assume))
             .collect();
         let found: BTreeSet<_> = traces
             .iter()
@@ -140,12 +142,12 @@ fn played<'a>(snapshot: &'a Snapshot, props: &'a Props, request: &Request) -> Ve
 }
 
 /// What takes part with all pods that may be preempted: those that make room, and those that make room for these.
-fn with_victims(snapshot: &Snapshot, traces: &[Trace<'_>], request: &Request) -> Props {
+fn with_victims(before: &Placement<'_>, traces: &[Trace<'_>], request: &Request) -> Props {
     let more = |traces: &[Trace<'_>]| -> BTreeSet<_> { traces.iter().flat_map(|trace| trace.victims.clone()).collect() };
     let mut victims = more(traces);
     loop {
-        let props = Props::new(snapshot, &request.nodes, &victims).before(&request.later);
-        let next = more(&played(snapshot, &props, request));
+        let props = Props::new(before.snapshot(), &request.nodes, &victims).before(&request.later);
+        let next = more(&played(before, &props, request));
         if next.is_empty() || victims.len() + next.len() > trace::MAX_VICTIMS {
             return props;
         }

@@ -62,7 +62,7 @@ macro_rules! kinds {
             /// # Errors
             /// Text that is not JSON, or a field of a wrong type.
             pub fn insert_first(&mut self, kind: Kind, text: &[u8]) -> serde_json::Result<Option<usize>> {
-                match kind { $(Kind::$variant => Ok(first(text)?.map(|(object, length)| {
+                match kind { $(Kind::$variant => Ok(super::shared::from_text(|| first(text))?.map(|(object, length)| {
                     self.$field.insert(object);
                     length
                 })),)* }

@@ -6,4 +6,5 @@ pub mod kinds;
 pub mod live;
 pub mod objects;
 pub mod progress;
+pub mod shared;
 pub mod snapshot;

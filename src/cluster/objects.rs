@@ -10,6 +10,32 @@ use jiff::Timestamp;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::shared::Shared;
+use crate::pooled;
+
+pooled!(
+    String,
+    StringMap,
+    ResourceList,
+    Affinity,
+    PodSpec,
+    ResourceRequirements,
+    SecurityContext,
+    Vec<Condition>,
+    Vec<Container>,
+    Vec<ContainerPort>,
+    Vec<ContainerStatus>,
+    Vec<NodeAddress>,
+    Vec<OwnerReference>,
+    Vec<PodResourceClaim>,
+    Vec<SchedulingGate>,
+    Vec<String>,
+    Vec<Taint>,
+    Vec<Toleration>,
+    Vec<TopologySpreadConstraint>,
+    Vec<Volume>,
+);
+
 /// Labels, annotations, node selectors: names to values.
 pub type StringMap = BTreeMap<String, String>;
 
@@ -35,9 +61,11 @@ const ANNOTATIONS: &[&str] = &[
     "volume.kubernetes.io/selected-node",
 ];
 
-fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StringMap, D::Error> {
-    let mut annotations: StringMap = nullable(deserializer)?;
-    annotations.retain(|name, _| ANNOTATIONS.contains(&name.as_str()));
+fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shared<StringMap>, D::Error> {
+    let mut annotations: Shared<StringMap> = nullable(deserializer)?;
+    if !annotations.keys().all(|name| ANNOTATIONS.contains(&name.as_str())) {
+        annotations.retain(|name, _| ANNOTATIONS.contains(&name.as_str()));
+    }
     Ok(annotations)
 }
 
@@ -83,7 +111,7 @@ macro_rules! slim {
         map_only!($name);
 
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
         #[serde(rename_all = "camelCase", default, remote = "Self")]
         pub struct $name { $(
             $(#[$fmeta])*
@@ -94,7 +122,7 @@ macro_rules! slim {
 }
 
 /// A reference to the object that owns another one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct OwnerReference {
     /// Group and version, such as `apps/v1`.
@@ -122,7 +150,7 @@ impl OwnerReference {
 }
 
 /// A point in time; `None` where it is absent or does not parse, as no rule can then use it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub Option<Timestamp>);
 
 impl<'de> Deserialize<'de> for Time {
@@ -140,7 +168,7 @@ impl Serialize for Time {
 }
 
 /// Object metadata.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default, remote = "Self")]
 pub struct Meta {
     /// Name.
@@ -154,10 +182,10 @@ pub struct Meta {
     pub uid: String,
     /// Labels.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
-    pub labels: StringMap,
+    pub labels: Shared<StringMap>,
     /// Annotations, those that a rule reads.
     #[serde(deserialize_with = "annotations", skip_serializing_if = "is_zero")]
-    pub annotations: StringMap,
+    pub annotations: Shared<StringMap>,
     /// Counts the changes of the spec.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
     pub generation: i64,
@@ -169,10 +197,10 @@ pub struct Meta {
     pub deletion_timestamp: Time,
     /// What must be removed before a deleted object goes.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
-    pub finalizers: Vec<String>,
+    pub finalizers: Shared<Vec<String>>,
     /// Owners.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_zero")]
-    pub owner_references: Vec<OwnerReference>,
+    pub owner_references: Shared<Vec<OwnerReference>>,
 }
 
 impl Meta {
@@ -209,7 +237,7 @@ pub enum SelectorOperator {
 }
 
 /// A number or a percentage, such as `2` or `"50%"`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a whole number or text")]
 pub enum IntOrPercent {
     /// An absolute number.
@@ -261,7 +289,7 @@ pub type ResourceList = BTreeMap<String, QuantityText>;
 
 slim! {
     /// A label selector. `None` and an empty one mean different things to different rules.
-    #[derive(Eq, PartialOrd, Ord)]
+    #[derive(PartialOrd, Ord)]
     struct LabelSelector {
         /// Labels that must all be equal.
         match_labels: StringMap,
@@ -270,7 +298,7 @@ slim! {
     }
 
     /// One requirement of a selector.
-    #[derive(Eq, PartialOrd, Ord)]
+    #[derive(PartialOrd, Ord)]
     struct SelectorRequirement {
         /// Label key, or field name in a node selector's `matchFields`.
         key: String,
@@ -280,11 +308,11 @@ slim! {
         values: Vec<String>,
     }
 
-    /// A pod.
-    struct Pod {
+    /// A pod as it is written.
+    struct WrittenPod {
         /// Metadata.
         metadata: Meta,
-        /// What it asks for.
+        /// What it asks for, and its node.
         spec: PodSpec,
         /// What became of it.
         status: PodStatus,
@@ -292,7 +320,7 @@ slim! {
 
     /// What a pod asks for; also the `spec` of a pod template.
     struct PodSpec {
-        /// Node it is bound to.
+        /// The node that a template names, past the scheduler.
         node_name: Option<String>,
         /// Whether it lives in the node's network namespace.
         host_network: bool,
@@ -303,27 +331,27 @@ slim! {
         #[serde(rename = "hostIPC")]
         host_ipc: bool,
         /// What all its containers may do.
-        security_context: SecurityContext,
+        security_context: Shared<SecurityContext>,
         /// Labels its node must have.
-        node_selector: StringMap,
+        node_selector: Shared<StringMap>,
         /// Affinity rules.
-        affinity: Affinity,
+        affinity: Shared<Affinity>,
         /// Taints it tolerates.
-        tolerations: Vec<Toleration>,
+        tolerations: Shared<Vec<Toleration>>,
         /// Topology spread constraints.
-        topology_spread_constraints: Vec<TopologySpreadConstraint>,
+        topology_spread_constraints: Shared<Vec<TopologySpreadConstraint>>,
         /// Containers.
-        containers: Vec<Container>,
+        containers: Shared<Vec<Container>>,
         /// Init containers, restartable ones (sidecars) among them.
-        init_containers: Vec<Container>,
+        init_containers: Shared<Vec<Container>>,
         /// Volumes.
-        volumes: Vec<Volume>,
+        volumes: Shared<Vec<Volume>>,
         /// What the runtime class adds to its requests.
-        overhead: ResourceList,
+        overhead: Shared<ResourceList>,
         /// Pod-level resources (`spec.resources`), which replace the sum of the containers' where set.
-        resources: ResourceRequirements,
+        resources: Shared<ResourceRequirements>,
         /// Dynamic resource claims.
-        resource_claims: Vec<PodResourceClaim>,
+        resource_claims: Shared<Vec<PodResourceClaim>>,
         /// Priority, resolved from the class at creation.
         priority: Option<i64>,
         /// Name of its priority class.
@@ -333,7 +361,7 @@ slim! {
         /// Scheduler; absent or empty means `default-scheduler`.
         scheduler_name: Option<String>,
         /// Gates that keep the scheduler from looking at it.
-        scheduling_gates: Vec<SchedulingGate>,
+        scheduling_gates: Shared<Vec<SchedulingGate>>,
         /// Service account.
         service_account_name: Option<String>,
         /// Runtime class.
@@ -369,15 +397,15 @@ slim! {
         /// Image.
         image: String,
         /// What it may do.
-        security_context: SecurityContext,
+        security_context: Shared<SecurityContext>,
         /// Command line, replacing the image's entrypoint.
-        command: Vec<String>,
+        command: Shared<Vec<String>>,
         /// Arguments.
-        args: Vec<String>,
+        args: Shared<Vec<String>>,
         /// Declared ports.
-        ports: Vec<ContainerPort>,
+        ports: Shared<Vec<ContainerPort>>,
         /// Requests and limits.
-        resources: ResourceRequirements,
+        resources: Shared<ResourceRequirements>,
         /// `Always` on an init container makes it a sidecar.
         restart_policy: Option<String>,
         /// Liveness probe.
@@ -675,15 +703,15 @@ slim! {
     /// What became of a pod.
     struct PodStatus {
         /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
-        phase: String,
+        phase: Shared<String>,
         /// Conditions.
-        conditions: Vec<Condition>,
+        conditions: Shared<Vec<Condition>>,
         /// State of the containers.
-        container_statuses: Vec<ContainerStatus>,
+        container_statuses: Shared<Vec<ContainerStatus>>,
         /// State of the init containers.
-        init_container_statuses: Vec<ContainerStatus>,
+        init_container_statuses: Shared<Vec<ContainerStatus>>,
         /// Node the preemptor waits for.
-        nominated_node_name: String,
+        nominated_node_name: Shared<String>,
         /// Address of the pod.
         #[serde(rename = "podIP")]
         pod_ip: String,
@@ -723,13 +751,13 @@ slim! {
     struct Condition {
         /// Type.
         #[serde(rename = "type")]
-        kind: String,
+        kind: Shared<String>,
         /// `True`, `False` or `Unknown`.
-        status: String,
+        status: Shared<String>,
         /// Machine-readable reason.
-        reason: String,
+        reason: Shared<String>,
         /// Human-readable message; untrusted text.
-        message: String,
+        message: Shared<String>,
     }
 
     /// A node.
@@ -747,11 +775,11 @@ slim! {
         /// Cordoned.
         unschedulable: bool,
         /// Taints.
-        taints: Vec<Taint>,
+        taints: Shared<Vec<Taint>>,
     }
 
     /// A taint.
-    #[derive(Eq, PartialOrd, Ord, Hash)]
+    #[derive(PartialOrd, Ord)]
     struct Taint {
         /// Key.
         key: String,
@@ -764,11 +792,11 @@ slim! {
     /// What a node reports.
     struct NodeStatus {
         /// What pods may request in sum.
-        allocatable: ResourceList,
+        allocatable: Shared<ResourceList>,
         /// Conditions, `Ready` among them.
-        conditions: Vec<Condition>,
+        conditions: Shared<Vec<Condition>>,
         /// Addresses.
-        addresses: Vec<NodeAddress>,
+        addresses: Shared<Vec<NodeAddress>>,
     }
 
     /// An address of a node.
@@ -1800,12 +1828,68 @@ impl Pod {
 
     /// The node it is bound to.
     pub fn node(&self) -> Option<&str> {
-        self.spec.node_name.as_deref().filter(|name| !name.is_empty())
+        Some(self.node_name.as_str()).filter(|name| !name.is_empty())
     }
 
     /// `namespace/name`.
     pub fn key(&self) -> (&str, &str) {
         (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pod {
+    /// Metadata, without what no rule reads of a pod: its UID and when it was created.
+    pub metadata: Meta,
+    /// Node it is bound to; empty for none.
+    pub node_name: Shared<String>,
+    /// What it asks for. The node is not part of it: many pods ask for the same.
+    pub spec: Shared<PodSpec>,
+    /// What became of it.
+    pub status: PodStatus,
+}
+
+impl Pod {
+    /// What a pod on a node asks for. That of one without a node is told from all others: by it the pod itself is found.
+    pub fn asks(spec: PodSpec, node_name: &str) -> Shared<PodSpec> {
+        match node_name.is_empty() {
+            true => Shared::alone(spec),
+            false => Shared::new(spec),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let WrittenPod {
+            metadata,
+            mut spec,
+            status,
+        } = Deserialize::deserialize(deserializer)?;
+        let node_name = spec.node_name.take().unwrap_or_default();
+        Ok(Self {
+            metadata: Meta {
+                uid: String::new(),
+                creation_timestamp: Time::default(),
+                ..metadata
+            },
+            spec: Self::asks(spec, &node_name),
+            node_name: node_name.into(),
+            status,
+        })
+    }
+}
+
+impl Serialize for Pod {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut written = WrittenPod {
+            metadata: self.metadata.clone(),
+            spec: (*self.spec).clone(),
+            status: self.status.clone(),
+        };
+        written.spec.node_name = self.node().map(str::to_owned);
+        Serialize::serialize(&written, serializer)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pods that GPUStack's own kinds own, and pods that Kueue admits.
 
 use crate::cluster::objects::{OwnerReference, Pod, PodSpec, StringMap, Toleration};
+use crate::cluster::shared::Shared;
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
 /// The finalizer that Kueue sets on the pods that it admits.
@@ -205,29 +206,30 @@ pub fn members<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Result<Vec<&'a Pod>, No
 /// - Tolerations of every taint, which each generated flavor has. They are replaced by tolerations of the taints that the
 ///   nodes carry, less those of a node that is cordoned or does not respond: Kueue's topology-aware scheduling leaves
 ///   such nodes out. Without it a replacement may return to the drained node, which only the flavor could tell.
-pub fn template(snapshot: &Snapshot, pod: &Pod) -> (StringMap, PodSpec) {
+pub fn template(snapshot: &Snapshot, pod: &Pod) -> (Shared<StringMap>, PodSpec) {
     let mut labels = pod.metadata.labels.clone();
     labels.remove(MANAGED);
-    let mut spec = pod.spec.clone();
+    let mut spec = (*pod.spec).clone();
     spec.scheduling_gates.clear();
-    if tenant(pod).is_none_or(|tenant| tenant.recreation != Recreation::SameNode) {
-        spec.node_name = None;
+    if tenant(pod).is_some_and(|tenant| tenant.recreation == Recreation::SameNode) {
+        spec.node_name = pod.node().map(str::to_owned);
     }
     if admitted_by_kueue(pod) || held_by_kueue(pod) {
         spec.node_selector.clear();
-        spec.tolerations = spec
+        let narrowed: Vec<Toleration> = spec
             .tolerations
-            .into_iter()
+            .iter()
             .flat_map(|toleration| narrowed(snapshot, toleration))
             .collect();
+        spec.tolerations = narrowed.into();
     }
     (labels, spec)
 }
 
 /// A toleration of every taint as tolerations of those that there are; any other as it is.
-fn narrowed(snapshot: &Snapshot, toleration: Toleration) -> Vec<Toleration> {
+fn narrowed(snapshot: &Snapshot, toleration: &Toleration) -> Vec<Toleration> {
     if !toleration.key.is_empty() {
-        return vec![toleration];
+        return vec![toleration.clone()];
     }
     let mut keys: Vec<&str> = snapshot
         .nodes
@@ -303,7 +305,7 @@ mod tests {
     #[test]
     fn other_kinds() {
         let mut prefetch = pod(&owned("warm", "ModelPrefetch", "", ""));
-        prefetch.metadata.finalizers = vec!["example.org/hold".to_owned()];
+        prefetch.metadata.finalizers = vec!["example.org/hold".to_owned()].into();
         let told = tenant(&prefetch).unwrap();
         assert_eq!(
             (told.recreation, told.gated, told.release, told.other_finalizers),

@@ -247,7 +247,7 @@ fn selects_namespace(snapshot: &Snapshot, selector: &LabelSelector, name: &str) 
 
 /// The labels of a namespace, with the one that every namespace has.
 fn labels(namespace: &Namespace) -> StringMap {
-    let mut labels = namespace.metadata.labels.clone();
+    let mut labels = (*namespace.metadata.labels).clone();
     labels.insert(NAMESPACE_NAME.to_owned(), namespace.metadata.name.clone());
     labels
 }

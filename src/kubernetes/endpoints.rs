@@ -336,7 +336,7 @@ status: {status}"
         other.metadata.deletion_timestamp.0 = Some("2026-01-01T00:00:00Z".parse().unwrap());
         assert!(!route.answers(&other));
         let mut other = ready.clone();
-        other.spec.node_name = None;
+        other.node_name = String::new().into();
         assert!(!route.answers(&other));
     }
 

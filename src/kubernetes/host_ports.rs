@@ -321,8 +321,8 @@ containers:
 
         #[test]
         fn never_panics(words in prop::collection::vec("-{0,2}[a-z.-]{0,8}(port|address)?=?[^ ]{0,8}", 0..6)) {
-            let container = Container { args: words, ..Default::default() };
-            let _ = bound(&PodSpec { host_network: true, containers: vec![container], ..Default::default() });
+            let container = Container { args: words.into(), ..Default::default() };
+            let _ = bound(&PodSpec { host_network: true, containers: vec![container].into(), ..Default::default() });
         }
     }
 

@@ -430,7 +430,7 @@ mod tests {
         let node = Node {
             metadata: crate::cluster::objects::Meta {
                 name: "n1".to_owned(),
-                labels: labels("zone=a,cores=8"),
+                labels: labels("zone=a,cores=8").into(),
                 ..Default::default()
             },
             ..Default::default()

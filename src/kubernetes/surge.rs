@@ -184,7 +184,7 @@ fn refused(placement: &Placement<'_>, pod: &Incoming<'_>) -> Option<Vec<(String,
 /// Whether one of the first pods finds its ports taken.
 fn collision<'a>(mut placement: Placement<'a>, pod: &Incoming<'a>, ports: &[BoundPort], siblings: &[&Pod], made: i64) -> Surge {
     let mut unseen = pod.spec.clone();
-    for container in unseen.containers.iter_mut().chain(&mut unseen.init_containers) {
+    for container in unseen.containers.iter_mut().chain(unseen.init_containers.iter_mut()) {
         container.ports.clear();
     }
     let is_sibling = |name: &str| name.is_empty() || siblings.iter().any(|pod| pod.metadata.name == name);

@@ -6,6 +6,7 @@ use crate::cluster::kinds::Kind;
 use crate::cluster::objects::{
     ApiService, CustomResourceDefinition, EphemeralSource, Pod, PodDisruptionBudget, PodSpec, StringMap, Volume,
 };
+use crate::cluster::shared::Shared;
 use crate::cluster::snapshot::{NotRead, Snapshot};
 use crate::gpustack::tenants::{self, Recreation, Release, Sweep};
 use crate::kubernetes::admission::{self, Called, Configured, Endpoint, Operation, Request};
@@ -79,7 +80,7 @@ impl Gap {
 /// Objects that the cast borrows and the snapshot does not hold.
 #[derive(Debug, Default)]
 pub struct Props {
-    templates: BTreeMap<(String, String), (StringMap, PodSpec)>,
+    templates: BTreeMap<(String, String), (Shared<StringMap>, PodSpec)>,
     /// By kind, namespace and name of the owner: its template as the API server stores a pod of it.
     admitted: BTreeMap<(String, String, String), PodSpec>,
     names: Vec<String>,
@@ -108,13 +109,10 @@ impl Props {
             ..Self::default()
         };
         let drained = |pod: &Pod| pod.node().is_some_and(|node| nodes.iter().any(|name| name == node));
-        let preempted = |pod: &Pod| victims.contains(&(pod.metadata.namespace.clone(), pod.metadata.name.clone()));
-        for pod in snapshot
-            .pods
-            .seen()
-            .iter()
-            .filter(|pod| drained(pod) || !victims.is_empty() && preempted(pod))
-        {
+        let preempted = victims.iter().filter_map(|(namespace, name)| snapshot.pods.find(namespace, name));
+        // In the order of the candidates.
+        let on_nodes = nodes.iter().flat_map(|node| snapshot.pods.seen_on(node));
+        for pod in on_nodes.chain(preempted.filter(|pod| !drained(pod))) {
             let namespace = pod.metadata.namespace.as_str();
             let key = (namespace.to_owned(), pod.metadata.name.clone());
             props
@@ -138,13 +136,11 @@ impl Props {
                 }
                 // It keeps its affinity to its own node.
                 Owner::DaemonSet(_) if !drained(pod) => {
-                    let mut spec = pod.spec.clone();
-                    spec.node_name = None;
+                    let spec = (*pod.spec).clone();
                     props.templates.insert(key, (pod.metadata.labels.clone(), spec));
                 }
                 Owner::StatefulSet(set) if stateful_set::by_older_template(set, pod) => {
-                    let mut spec = pod.spec.clone();
-                    spec.node_name = None;
+                    let spec = (*pod.spec).clone();
                     props.templates.insert(key, (pod.metadata.labels.clone(), spec));
                 }
                 Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty() => {
@@ -171,10 +167,7 @@ impl Props {
                     props.admitted.entry(key).or_insert_with(|| match owner.template() {
                         Some(template) => admitted(&template.spec),
                         // A pod stands in for the template of an owner that is not known, but for where it is.
-                        None => PodSpec {
-                            node_name: None,
-                            ..pod.spec.clone()
-                        },
+                        None => (*pod.spec).clone(),
                     });
                 }
             }
@@ -462,9 +455,10 @@ pub(super) fn count(number: usize) -> i64 {
 }
 
 impl<'a> Cast<'a> {
-    /// Gathers what takes part in the drain of the nodes, in this order.
-    pub fn new(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Self {
-        let mut placement = Placement::new(snapshot);
+    /// Gathers what takes part in the drain of the nodes, in this order, from the placement before it.
+    pub fn new(before: &Placement<'a>, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Self {
+        let snapshot = before.snapshot();
+        let mut placement = before.clone();
         let nodes: Vec<usize> = nodes.iter().filter_map(|node| placement.index(node)).collect();
         for node in &nodes {
             placement.cordon(*node);
@@ -727,7 +721,13 @@ impl<'a> Cast<'a> {
         self.gaps.insert(gap);
     }
 
-    fn new_set(&self, candidate: usize, workload: usize, own: Option<&'a (StringMap, PodSpec)>, admitted: Option<&'a PodSpec>) -> Set<'a> {
+    fn new_set(
+        &self,
+        candidate: usize,
+        workload: usize,
+        own: Option<&'a (Shared<StringMap>, PodSpec)>,
+        admitted: Option<&'a PodSpec>,
+    ) -> Set<'a> {
         let Candidate { pod, owner, .. } = &self.candidates[candidate];
         let pod: &'a Pod = pod;
         let namespace = pod.metadata.namespace.as_str();

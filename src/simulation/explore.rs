@@ -556,7 +556,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             for victim in &way.victims {
                 match self.victim(state, victim) {
                     Some(known) => victims.push(known),
-                    None if self.cast.nodes.contains(&way.node) || victim.spec.node_name.is_none() => {
+                    None if self.cast.nodes.contains(&way.node) || !self.was_bound(victim) => {
                         undecided("pods of a lower priority on a drained node may have to give way to it", choices);
                         return;
                     }
@@ -626,6 +626,12 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 preemption::best(ways.collect())
             })
             .collect()
+    }
+
+    /// Whether it is a pod that had a node before the drain.
+    fn was_bound(&self, occupant: &Occupant<'a>) -> bool {
+        let pod = self.cast.snapshot.pods.find(occupant.namespace, occupant.name);
+        pod.is_some_and(|pod| pod.node().is_some())
     }
 
     /// Who of those that take part a victim is.

@@ -1,6 +1,7 @@
 //! The cluster after a drain and an uncordon, as a snapshot for the next drain.
 
 use crate::cluster::objects::{Condition, Pod, PodStatus};
+use crate::cluster::shared::Shared;
 use crate::cluster::snapshot::Snapshot;
 use crate::report::document::DrainOutcome;
 
@@ -79,8 +80,8 @@ fn snapshot(trace: &Trace<'_>, state: &State<'_>) -> Snapshot {
     for (index, new) in state.new.iter().enumerate() {
         let node = match new.progress {
             Progress::NotCreated => continue,
-            Progress::Gated | Progress::Pending | Progress::Nominated { .. } => None,
-            Progress::Placed { node, .. } => Some(state.placement.nodes()[node].name().to_owned()),
+            Progress::Gated | Progress::Pending | Progress::Nominated { .. } => "",
+            Progress::Placed { node, .. } => state.placement.nodes()[node].name(),
         };
         let Some(occupant) = state.occupant(&trace.cast, index) else {
             continue;
@@ -93,24 +94,24 @@ fn snapshot(trace: &Trace<'_>, state: &State<'_>) -> Snapshot {
                 pod.metadata.namespace = old.metadata.namespace.clone();
                 pod.metadata.name = format!("{}+", old.metadata.name);
                 pod.metadata.owner_references = old.metadata.owner_references.clone();
-                pod.metadata.labels = occupant.labels.clone();
-                pod.spec = occupant.spec.clone();
+                pod.metadata.labels = occupant.labels.clone().into();
+                pod.spec = Pod::asks(occupant.spec.clone(), node);
             }
             (None, None) => continue,
         }
         let ready = state.ready(&trace.cast, new);
         pod.status = PodStatus {
-            phase: if node.is_some() { "Running" } else { "Pending" }.to_owned(),
+            phase: if node.is_empty() { "Pending" } else { "Running" }.to_owned().into(),
             ..PodStatus::default()
         };
         if ready {
-            pod.status.conditions = vec![Condition {
-                kind: "Ready".to_owned(),
-                status: "True".to_owned(),
+            pod.status.conditions = Shared::new(vec![Condition {
+                kind: "Ready".to_owned().into(),
+                status: "True".to_owned().into(),
                 ..Condition::default()
-            }];
+            }]);
         }
-        pod.spec.node_name = node;
+        pod.node_name = node.to_owned().into();
         next.objects.pods.insert(pod);
     }
     next.objects.pods.settle();

@@ -8,6 +8,7 @@ use super::state::State;
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::Snapshot;
 use crate::kubernetes::drain::DrainFlags;
+use crate::kubernetes::scheduling::Placement;
 use crate::kubernetes::testing::{snapshot, without};
 
 const NODE: &str =
@@ -24,7 +25,13 @@ fn pod(name: &str, node: &str, metadata: &str) -> String {
 fn cast<T>(snapshot: &Snapshot, assume: Assume, read: impl FnOnce(&Cast<'_>) -> T) -> T {
     let nodes = ["n1".to_owned()];
     let props = Props::new(snapshot, &nodes, &BTreeSet::new());
-    read(&Cast::new(snapshot, &props, &nodes, &DrainFlags::default(), assume))
+    read(&Cast::new(
+        &Placement::new(snapshot),
+        &props,
+        &nodes,
+        &DrainFlags::default(),
+        assume,
+    ))
 }
 
 #[test]

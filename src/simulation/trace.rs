@@ -52,9 +52,9 @@ impl Paths {
     }
 }
 
-/// Plays the drain of the nodes, in this order.
-pub fn play<'a>(snapshot: &'a Snapshot, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Trace<'a> {
-    let cast = Cast::new(snapshot, props, nodes, flags, assume);
+/// Plays the drain of the nodes, in this order, from the placement before it.
+pub fn play<'a>(before: &Placement<'a>, props: &'a Props, nodes: &[String], flags: &DrainFlags, assume: Assume) -> Trace<'a> {
+    let cast = Cast::new(before, props, nodes, flags, assume);
     let Explored {
         mut ends,
         states,
@@ -81,10 +81,11 @@ pub const MAX_VICTIMS: usize = 64;
 
 /// Namespace and name of the pods off the drained nodes that may be preempted, by what was read.
 pub fn victims(snapshot: &Snapshot, nodes: &[String], flags: &DrainFlags) -> BTreeSet<(String, String)> {
+    let before = Placement::new(snapshot);
     let mut victims = BTreeSet::new();
     loop {
         let props = Props::new(snapshot, nodes, &victims);
-        let more = play(snapshot, &props, nodes, flags, Assume::default()).victims;
+        let more = play(&before, &props, nodes, flags, Assume::default()).victims;
         if more.is_empty() || victims.len() + more.len() > MAX_VICTIMS {
             return victims;
         }
@@ -248,7 +249,13 @@ mod tests {
             let snapshot = large(spread);
             let nodes = ["node-0000".to_owned()];
             let props = Props::new(&snapshot, &nodes, &BTreeSet::new());
-            let trace = play(&snapshot, &props, &nodes, &DrainFlags::default(), Assume::default());
+            let trace = play(
+                &Placement::new(&snapshot),
+                &props,
+                &nodes,
+                &DrainFlags::default(),
+                Assume::default(),
+            );
             assert!(
                 trace.states <= explore::MAX_STATES && !trace.bounded,
                 "{spread:?}: {} states",

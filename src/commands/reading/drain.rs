@@ -253,7 +253,7 @@ async fn read_storage(reader: &Reader, snapshot: &mut Snapshot, nodes: &[String]
         if matches!(owner, Owner::StatefulSet(set) if !set.spec.volume_claim_templates.is_empty()) {
             claims.insert(namespace.clone());
         }
-        for spec in [&pod.spec].into_iter().chain(owner.template().map(|template| &template.spec)) {
+        for spec in std::iter::once(&*pod.spec).chain(owner.template().map(|template| &template.spec)) {
             for volume in &spec.volumes {
                 if volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some() {
                     claims.insert(namespace.clone());
@@ -328,7 +328,7 @@ async fn read_for_creation(reader: &Reader, snapshot: &mut Snapshot, nodes: &[St
     for pod in pods.filter(|pod| removed.contains(&pod.metadata.namespace)) {
         // The template can name another account or class than the pod, as in a rollout.
         let owner = workloads::owner(snapshot, pod);
-        for spec in std::iter::once(&pod.spec).chain(owner.template().map(|template| &template.spec)) {
+        for spec in std::iter::once(&*pod.spec).chain(owner.template().map(|template| &template.spec)) {
             if spec.service_account_name.as_deref().is_some_and(creation::named_account) {
                 accounts.insert(pod.metadata.namespace.clone());
             }

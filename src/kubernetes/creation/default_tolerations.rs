@@ -32,7 +32,7 @@ mod tests {
         let before = spec.tolerations.len();
         add(&mut spec);
         spec.tolerations.drain(..before);
-        spec.tolerations.into_iter().map(|toleration| toleration.key).collect()
+        spec.tolerations.iter().map(|toleration| toleration.key.clone()).collect()
     }
 
     #[test]

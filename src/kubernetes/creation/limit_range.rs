@@ -33,8 +33,8 @@ fn items<'a>(snapshot: &'a Snapshot, namespace: &str) -> impl Iterator<Item = &'
 /// Gives containers what they do not state.
 pub(super) fn add_defaults(snapshot: &Snapshot, namespace: &str, spec: &mut PodSpec) {
     for (limits, requests) in items(snapshot, namespace).map(given) {
-        for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
-            let own = &mut container.resources;
+        for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut()) {
+            let own = &mut *container.resources;
             for (into, from) in [(&mut own.limits, &limits), (&mut own.requests, &requests)] {
                 for (name, amount) in from {
                     into.entry(name.clone()).or_insert_with(|| amount.clone());

@@ -48,10 +48,10 @@ pub enum Obstacle {
 /// SetDefaults_Pod), defaults of limit ranges, priority, what a runtime class adds, and tolerations of nodes that do not answer. What was not read adds nothing.
 pub fn admitted(snapshot: &Snapshot, namespace: &str, template: &PodSpec) -> PodSpec {
     let mut spec = template.clone();
-    for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
-        for (resource, limit) in &container.resources.limits {
-            let requests = &mut container.resources.requests;
-            requests.entry(resource.clone()).or_insert_with(|| limit.clone());
+    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut()) {
+        let own = &mut *container.resources;
+        for (resource, limit) in &own.limits {
+            own.requests.entry(resource.clone()).or_insert_with(|| limit.clone());
         }
     }
     limit_range::add_defaults(snapshot, namespace, &mut spec);

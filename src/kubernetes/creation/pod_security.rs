@@ -58,9 +58,7 @@ fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
 
 /// The contexts of the pod and of its containers.
 fn contexts(spec: &PodSpec) -> impl Iterator<Item = &SecurityContext> {
-    [&spec.security_context]
-        .into_iter()
-        .chain(containers(spec).map(|container| &container.security_context))
+    std::iter::once(&*spec.security_context).chain(containers(spec).map(|container| &*container.security_context))
 }
 
 fn confined(profile: &SecurityProfile) -> bool {

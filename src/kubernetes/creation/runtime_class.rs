@@ -16,7 +16,7 @@ fn class<'a>(snapshot: &'a Snapshot, spec: &PodSpec) -> Option<&'a RuntimeClass>
 /// Merges the class into the pod.
 pub(super) fn merge(snapshot: &Snapshot, spec: &mut PodSpec) {
     let Some(class) = class(snapshot, spec) else { return };
-    spec.overhead = class.overhead.pod_fixed.clone();
+    spec.overhead = class.overhead.pod_fixed.clone().into();
     for (key, value) in &class.scheduling.node_selector {
         spec.node_selector.entry(key.clone()).or_insert_with(|| value.clone());
     }

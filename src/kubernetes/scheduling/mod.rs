@@ -21,10 +21,13 @@ mod volume_zone;
 mod volumes;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use crate::cluster::objects::{LabelSelector, Node, Pod, PodSpec, PodStatus, SelectorOperator, SelectorRequirement, StringMap};
+use crate::cluster::objects::{
+    Condition, ContainerStatus, LabelSelector, Node, Pod, PodSpec, PodStatus, ResourceList, SelectorOperator, SelectorRequirement,
+    StringMap,
+};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
 use self::dynamic_resources::DynamicResources;
@@ -96,6 +99,48 @@ struct Claims<'a> {
     ports: Vec<HostPort<'a>>,
 }
 
+impl<'a> Claims<'a> {
+    fn new(spec: &'a PodSpec, status: Option<&'a PodStatus>) -> Self {
+        Self {
+            requests: resources_fit::pod_requests(spec, status),
+            ports: node_ports::declared(spec),
+        }
+    }
+}
+
+/// Where in memory that is from which a pod's claims follow: pods that have it in common take the same.
+type Ground = (*const PodSpec, [*const Vec<ContainerStatus>; 2], *const Vec<Condition>);
+
+/// What pods take that ask for the same, computed once.
+#[derive(Default)]
+struct Known<'a> {
+    claims: HashMap<Ground, Rc<Claims<'a>>>,
+    allocatable: HashMap<*const ResourceList, Rc<Amounts<'a>>>,
+}
+
+impl<'a> Known<'a> {
+    fn claims(&mut self, pod: &'a Pod) -> Rc<Claims<'a>> {
+        let status = &pod.status;
+        let statuses = [&status.container_statuses, &status.init_container_statuses];
+        let ground = (
+            &raw const *pod.spec,
+            statuses.map(|statuses| &raw const **statuses),
+            &raw const *status.conditions,
+        );
+        let claims = || Rc::new(Claims::new(&pod.spec, Some(status)));
+        self.claims.entry(ground).or_insert_with(claims).clone()
+    }
+
+    fn node(&mut self, node: &'a Node) -> NodeState<'a> {
+        let allocatable = &*node.status.allocatable;
+        let known = self.allocatable.entry(&raw const *allocatable);
+        NodeState::with(
+            node,
+            known.or_insert_with(|| Rc::new(resources_fit::allocatable(allocatable))).clone(),
+        )
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Entry<'a> {
     occupant: Occupant<'a>,
@@ -103,14 +148,10 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(occupant: Occupant<'a>, status: Option<&'a PodStatus>) -> Self {
-        let requests = resources_fit::pod_requests(occupant.spec, status);
+    fn new(occupant: Occupant<'a>) -> Self {
         Self {
             occupant,
-            claims: Rc::new(Claims {
-                requests,
-                ports: node_ports::declared(occupant.spec),
-            }),
+            claims: Rc::new(Claims::new(occupant.spec, None)),
         }
     }
 
@@ -134,11 +175,15 @@ pub struct NodeState<'a> {
 impl<'a> NodeState<'a> {
     /// A node without pods, cordoned if its object says so.
     pub fn new(node: &'a Node) -> Self {
+        Self::with(node, Rc::new(resources_fit::allocatable(&node.status.allocatable)))
+    }
+
+    fn with(node: &'a Node, allocatable: Rc<Amounts<'a>>) -> Self {
         Self {
             node,
             cordoned: node.spec.unschedulable,
             entries: Vec::new(),
-            allocatable: Rc::new(resources_fit::allocatable(&node.status.allocatable)),
+            allocatable,
             requested: Amounts::new(),
             shunning: 0,
         }
@@ -186,11 +231,11 @@ impl<'a> NodeState<'a> {
 
     /// Puts a pod on it.
     pub fn add(&mut self, occupant: Occupant<'a>) {
-        self.enter(Entry::new(occupant, None));
+        self.enter(Entry::new(occupant));
     }
 
     /// Puts a pod on it as it runs there.
-    fn add_pod(&mut self, pod: &'a Pod) {
+    fn add_pod(&mut self, pod: &'a Pod, claims: Rc<Claims<'a>>) {
         let occupant = Occupant {
             namespace: &pod.metadata.namespace,
             name: &pod.metadata.name,
@@ -198,7 +243,7 @@ impl<'a> NodeState<'a> {
             spec: &pod.spec,
             terminating: pod.metadata.terminating(),
         };
-        self.enter(Entry::new(occupant, Some(&pod.status)));
+        self.enter(Entry { occupant, claims });
     }
 
     fn enter(&mut self, entry: Entry<'a>) {
@@ -253,11 +298,12 @@ pub struct Placement<'a> {
 impl<'a> Placement<'a> {
     /// The placement as read: the nodes, and the pods bound to them that are not finished.
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        let mut nodes: Vec<_> = snapshot.nodes.seen().iter().map(NodeState::new).collect();
+        let mut known = Known::default();
+        let mut nodes: Vec<_> = snapshot.nodes.seen().iter().map(|node| known.node(node)).collect();
         for pod in snapshot.pods.seen().iter().filter(|pod| !pod.finished()) {
             let index = pod.node().and_then(|node| snapshot.nodes.position("", node));
             if let Some(node) = index.and_then(|index| nodes.get_mut(index)) {
-                node.add_pod(pod);
+                node.add_pod(pod, known.claims(pod));
             }
         }
         Self {
@@ -265,6 +311,11 @@ impl<'a> Placement<'a> {
             nodes: nodes.into_iter().map(Rc::new).collect(),
             comparisons: compares(snapshot),
         }
+    }
+
+    /// What it is a placement of.
+    pub fn snapshot(&self) -> &'a Snapshot {
+        self.snapshot
     }
 
     /// The nodes, in the snapshot's order (by name).

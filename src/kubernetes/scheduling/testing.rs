@@ -107,5 +107,8 @@ pub(super) fn said(snapshot: &Snapshot, text: &str) -> Vec<String> {
 
 /// What the filters say of each node.
 pub(super) fn said_of(placement: &Placement<'_>, text: &str) -> Vec<String> {
-    decide(placement, &incoming(&pod(text))).into_iter().map(words).collect()
+    let mut pod = pod(text);
+    // What a template names past the scheduler is part of its spec.
+    pod.spec.node_name = pod.node().map(str::to_owned);
+    decide(placement, &incoming(&pod)).into_iter().map(words).collect()
 }

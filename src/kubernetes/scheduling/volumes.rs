@@ -93,7 +93,7 @@ pub(super) fn bound(claim: &PersistentVolumeClaim) -> bool {
 pub(super) fn waiting<'a>(snapshot: &'a Snapshot, incoming: &Incoming<'a>) -> Option<&'a Pod> {
     let pods = snapshot.pods.seen().iter();
     pods.filter(|pod| pod.node().is_none())
-        .find(|pod| std::ptr::eq(&raw const pod.spec, std::ptr::from_ref(incoming.spec)))
+        .find(|pod| std::ptr::eq(&raw const *pod.spec, std::ptr::from_ref(incoming.spec)))
 }
 
 /// What a volume goes by.
