@@ -33,6 +33,8 @@ pub struct Facts<'a> {
     pub called: Vec<(Called<'a>, Answering<'a>)>,
     /// The pods on their nodes, once that is asked for.
     placement: OnceCell<Placement<'a>>,
+    /// How the rollout of each Deployment begins, once that is asked for.
+    surges: OnceCell<BTreeMap<(&'a str, &'a str), Surge>>,
 }
 
 /// A workload and what belongs to it.
@@ -100,12 +102,21 @@ impl<'a> Facts<'a> {
             all,
             called,
             placement: OnceCell::new(),
+            surges: OnceCell::new(),
         }
     }
 
     /// How a rollout of the Deployment begins.
-    pub fn surge(&self, deployment: &Deployment) -> Surge {
-        surge::surge(self.snapshot, self.placement(), deployment)
+    pub fn surge(&self, deployment: &'a Deployment) -> &Surge {
+        fn key(deployment: &Deployment) -> (&str, &str) {
+            (&deployment.metadata.namespace, &deployment.metadata.name)
+        }
+        let surges = self.surges.get_or_init(|| {
+            let deployments = self.workloads.iter().filter_map(|workload| workload.deployment);
+            let surge = |deployment| surge::surge(self.snapshot, self.placement(), deployment);
+            deployments.map(|deployment| (key(deployment), surge(deployment))).collect()
+        });
+        surges.get(&key(deployment)).unwrap_or(&Surge::Free)
     }
 
     /// The pods on their nodes.

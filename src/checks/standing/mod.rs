@@ -96,6 +96,14 @@ fn gap(facts: &Facts<'_>, workload: &Workload<'_>) -> Severity {
     }
 }
 
+/// The command that sets the workload's replicas.
+fn scale(facts: &Facts<'_>, workload: &Workload<'_>, replicas: u32) -> String {
+    let (reference, namespace) = (workload.reference(), &workload.key.namespace);
+    facts
+        .kubectl
+        .line(["scale", &reference, "-n", namespace, &format!("--replicas={replicas}")])
+}
+
 /// What to do by a command, and by the values where there is a key.
 fn remedy(text: impl Into<String>, command: Option<String>, values_key: Option<String>) -> Remedy {
     Remedy {

@@ -169,7 +169,7 @@ pub fn stalls(facts: &Facts<'_>) -> Vec<Finding> {
         );
         let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (node, why) in refusals {
-            nodes.entry(why).or_default().push(node);
+            nodes.entry(why.clone()).or_default().push(node.clone());
         }
         item.evidence = nodes.into_iter().map(|(why, nodes)| format!("{}: {why}", listed(&nodes))).collect();
         item.evidence
