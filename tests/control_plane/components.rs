@@ -51,11 +51,15 @@ fn build() -> Result<PathBuf, String> {
     let module = module();
     let cache = cache_root()?.join("kubectl-gpustack_ha/control-plane");
     let finished = cache.join(key(&module)?);
+    let there = || PROGRAMS.iter().all(|program| finished.join(program).is_file());
+    if there() {
+        return Ok(finished);
+    }
     fs::create_dir_all(&cache).map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
     // Held until this function returns: a second run waits here instead of building the same.
     let lock = File::create(cache.join("lock")).map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
     lock.lock().map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
-    if PROGRAMS.iter().all(|program| finished.join(program).is_file()) {
+    if there() {
         return Ok(finished);
     }
     eprintln!(
