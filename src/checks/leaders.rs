@@ -45,7 +45,7 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
         // A node's name does not tell which of its pods leads: the lease moves for certain where all of them go.
         let holders: Vec<&Pod> = match leases::holder(context.snapshot, lease, rule.form, &candidate) {
             Holder::Pod(pod) | Holder::Node(_, Some(pod)) => vec![pod],
-            Holder::Node(node, None) if rule.component.is_some() => leases::candidates(context.snapshot, node, &candidate).collect(),
+            Holder::Node(node, None) if rule.component.is_some() => leases::candidates(context.snapshot, lease, node, &candidate).collect(),
             Holder::Node(_, None) | Holder::Released | Holder::Unmatched(_) | Holder::Unknown(_) => Vec::new(),
         };
         let removed = |index: &usize| trace.cast.removed(&trace.cast.candidates[*index]);
