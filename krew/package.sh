@@ -5,16 +5,19 @@
 #   krew/package.sh TARGET...             these, by Rust's names
 #   krew/package.sh --pack TARGET BINARY  a binary that is built already
 #   krew/package.sh --manifest            only the manifest, for the archives that lie in OUT
+#   krew/package.sh --reproduce TARGET... the last commit, built from clones in two folders: are the bytes equal?
 #
-# Leaves OUT/kubectl-gpustack_ha-VERSION-OS-ARCH.tar.gz, OUT/checksums.txt and OUT/gpustack-ha.yaml. Try them with
+# What is built is unpacked again and, where it can be, run. Leaves OUT/kubectl-gpustack_ha-VERSION-OS-ARCH.tar.gz,
+# OUT/checksums.txt and OUT/gpustack-ha.yaml. Try them with
 #
 #   kubectl krew install --manifest=OUT/gpustack-ha.yaml --archive=OUT/ARCHIVE
 #
 # Variables: OUT (target/krew), PROFILE of cargo (dist), URI where the archives will be published (the release's page),
 # VERSION (that of Cargo.toml). Equal sources and tools give equal bytes, wherever the clone lies.
 #
-# Linux and Windows are built on Linux with rustup's targets and Debian's musl-tools, gcc-aarch64-linux-gnu and
-# gcc-mingw-w64-x86-64; macOS on macOS. What is missing is said and left out.
+# Linux and Windows are built on Linux with rustup's targets and Debian's musl-tools, gcc-aarch64-linux-gnu with
+# libc6-dev-arm64-cross, and gcc-mingw-w64-x86-64 (ring holds C); macOS on macOS. What is missing is said and left out.
+# With qemu-user-static the other architecture's binary is run, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -56,16 +59,19 @@ compiler() {
 # Why a target cannot be built here; nothing if it can.
 missing() {
   have "$(compiler "$1")" || { echo "$(compiler "$1") is missing"; return; }
+  echo '#include <stdint.h>' | "$(compiler "$1")" -E -x c - > /dev/null 2>&1 || { echo "$(compiler "$1") lacks the headers of C"; return; }
   [ -d "$(rustc --print sysroot)/lib/rustlib/$1" ] || echo "rustup target add $1"
 }
 
 build() {
-  local target=$1 upper cc home flags
+  local target=$1 upper cc home crates flags
   upper=$(echo "$target" | tr 'a-z-' 'A-Z_')
   cc=$(compiler "$target")
   home=${CARGO_HOME:-$HOME/.cargo}
   # Paths of this machine would be in panics and in the code of C.
-  flags="--remap-path-prefix=$PWD=. --remap-path-prefix=$home=cargo --remap-path-prefix=$(rustc --print sysroot)=rust"
+  flags="--remap-path-prefix=$PWD=. --remap-path-prefix=$(rustc --print sysroot)=rust"
+  cargo fetch --locked
+  for crates in "$home"/registry/src/*/; do flags+=" --remap-path-prefix=${crates%/}=crates"; done
   case $target in
     # musl-gcc cannot link a static executable that is position independent: what it makes asks for a loader.
     x86_64-unknown-linux-musl) flags+=" -C relocation-model=static" ;;
@@ -88,12 +94,58 @@ pack() {
   install -m 755 "$built" "$root/$name"
   install -m 644 LICENSE "$root/LICENSE"
   touch -d "@$SOURCE_DATE_EPOCH" "$root/$name" "$root/LICENSE" 2> /dev/null \
-    || touch -t "$(date -u -r "$SOURCE_DATE_EPOCH" +%Y%m%d%H%M.%S)" "$root/$name" "$root/LICENSE"
+    || TZ=UTC touch -t "$(date -u -r "$SOURCE_DATE_EPOCH" +%Y%m%d%H%M.%S)" "$root/$name" "$root/LICENSE"
   if tar --version | grep -q GNU; then owner=(--owner=0 --group=0); else owner=(--uid 0 --gid 0 --uname '' --gname ''); fi
   mkdir -p "$out"
-  tar -C "$root" --format=ustar --numeric-owner "${owner[@]}" -cf - "$name" LICENSE | gzip -n > "$out/$binary-$version-$os-$arch.tar.gz"
+  # macOS would add files with its own attributes.
+  COPYFILE_DISABLE=1 tar -C "$root" --format=ustar --numeric-owner "${owner[@]}" -cf - "$name" LICENSE | gzip -n > "$out/$binary-$version-$os-$arch.tar.gz"
   rm -r "$root"
   echo "$out/$binary-$version-$os-$arch.tar.gz"
+}
+
+# Whether an archive is what its users expect: small, with the license, and a program that starts by itself and answers.
+check() {
+  local target=$1 archive=$2 root said name=$binary run=()
+  root=$(mktemp -d)
+  tar -C "$root" -xzf "$archive"
+  [ "$profile" = dev ] || [ "$(wc -c < "$archive")" -le 10000000 ] || die "$archive: larger than 10 MB"
+  cmp LICENSE "$root/LICENSE"
+  case $target in
+    *-musl)
+      if readelf --program-headers --wide "$root/$name" | grep INTERP; then die "$archive: asks for a loader"; fi
+      ;;
+    *-windows-gnu)
+      name=$binary.exe
+      if x86_64-w64-mingw32-objdump -p "$root/$name" | grep 'DLL Name: lib'; then die "$archive: asks for a library of MinGW"; fi
+      ;;
+  esac
+  case $(uname -s)-$(uname -m)/$target in
+    Linux-x86_64/x86_64-*-linux-* | Linux-aarch64/aarch64-*-linux-*) run=(env) ;;
+    Darwin-arm64/aarch64-apple-* | Darwin-x86_64/x86_64-apple-*) run=(env) ;;
+    Linux-*/aarch64-*-linux-*) if have qemu-aarch64-static; then run=(qemu-aarch64-static); fi ;;
+  esac
+  if [ ${#run[@]} -gt 0 ]; then
+    "${run[@]}" "$root/$name" version --client
+    said=$("${run[@]}" "$root/$name" drain-preflight cp-1 -f examples/high-availability.yaml --complete)
+    echo "${said%%$'\n'*}"
+  else
+    echo "not run here: $target" >&2
+  fi
+  rm -r "$root"
+}
+
+# Whether two clones of the last commit, in folders of other names, give equal archives.
+reproduce() {
+  local root clone
+  root=$(mktemp -d)
+  for clone in "$root/one" "$root/the/other"; do
+    git clone --quiet . "$clone"
+    (cd "$clone" && env -u CARGO_TARGET_DIR OUT=packed krew/package.sh "$@")
+  done
+  diff "$root/one/packed/checksums.txt" "$root/the/other/packed/checksums.txt" || die "not equal: see $root"
+  echo "equal bytes:"
+  cat "$root/one/packed/checksums.txt"
+  rm -rf "$root"
 }
 
 manifest() {
@@ -127,6 +179,11 @@ case ${1:-} in
     pack "$2" "$3"
     ;;
   --manifest) ;;
+  --reproduce)
+    shift
+    reproduce "$@"
+    exit
+    ;;
   -*) die "no such option: $1" ;;
   *)
     targets=("$@")
@@ -147,7 +204,9 @@ case ${1:-} in
       build "$target"
       suffix=
       case $target in *-windows-*) suffix=.exe ;; esac
-      pack "$target" "${CARGO_TARGET_DIR:-target}/$target/$directory/$binary$suffix"
+      archive=$(pack "$target" "${CARGO_TARGET_DIR:-target}/$target/$directory/$binary$suffix")
+      check "$target" "$archive"
+      echo "$archive"
     done
     ;;
 esac

@@ -9,9 +9,10 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,17 @@ impl Home {
     fn complete(&self, words: &[&str]) -> Vec<String> {
         let text = self.kubectl(&[&["__complete", "gpustack-ha"], words].concat());
         text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    }
+
+    /// A kubeconfig with the one context `live`, for a server.
+    fn kubeconfig(&self, server: &str) -> PathBuf {
+        let file = self.file("config");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
+             users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: live, context: {{cluster: c, user: u}}}}]\n"
+        );
+        fs::write(&file, text).unwrap();
+        file
     }
 
     /// The binary and its second name, on the path.
@@ -152,15 +164,7 @@ fn kubectl_completes() {
         "/api/v1/namespaces" => Some(list("NamespaceList", ["app", "kube-system"])),
         _ => None,
     });
-    let kubeconfig = home.file("config");
-    fs::write(
-        &kubeconfig,
-        format!(
-            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
-             users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: live, context: {{cluster: c, user: u}}}}]\n"
-        ),
-    )
-    .unwrap();
+    let kubeconfig = home.kubeconfig(&server);
     let flag = format!("--kubeconfig={}", kubeconfig.display());
     let live = |words: &[&str]| home.complete(&[&["drain-preflight", &flag], words].concat());
     assert_eq!(live(&["--context", ""]), ["live", ":4"]);
@@ -206,6 +210,40 @@ fn bash_completes_the_binary() {
     assert_eq!(complete("drain-p"), ["drain-preflight"]);
     assert_eq!(complete(&format!("drain-preflight -f {EXAMPLE} ''")), ["cp-1", "cp-2", "cp-3"]);
     assert_eq!(complete("drain-preflight -f examples/high"), [EXAMPLE]);
+}
+
+// k9s
+
+#[test]
+fn each_key_of_k9s_asks_its_cluster_and_fills_the_pager() {
+    let home = Home::new();
+    home.link_both();
+    let pager = home.file("bin/less");
+    fs::write(&pager, "#!/bin/sh\nexec cat\n").unwrap();
+    fs::set_permissions(&pager, fs::Permissions::from_mode(0o755)).unwrap();
+    let (heard, paths) = mpsc::channel();
+    let server = serve(move |path| {
+        let _ = heard.send(path.to_owned());
+        None
+    });
+    let kubeconfig = home.kubeconfig(&server);
+    let plugins: serde_yaml::Value = serde_yaml::from_str(&fs::read_to_string("plugins.yaml").unwrap()).unwrap();
+    for (name, plugin) in plugins["plugins"].as_mapping().unwrap() {
+        // k9s puts these in by itself, in the script as well.
+        let args = plugin["args"].as_sequence().unwrap().iter().map(|arg| {
+            arg.as_str()
+                .unwrap()
+                .replace("$KUBECONFIG", kubeconfig.to_str().unwrap())
+                .replace("$CONTEXT", "live")
+                .replace("$COL-NODE", "n-1")
+                .replace("$NAME", "n-1")
+        });
+        let mut command = home.command(plugin["command"].as_str().unwrap());
+        let output = command.args(args).env("TERM", "xterm").output().unwrap();
+        let shown = succeeds(&output);
+        assert!(paths.try_iter().count() > 0, "{name:?} asks nobody: {shown}");
+        assert!(shown.contains("error: ") && output.stderr.is_empty(), "{name:?}: {shown}");
+    }
 }
 
 // krew

@@ -27,6 +27,68 @@ fn the_krew_manifest_is_ours() {
     }
 }
 
+/// Runs `krew/package.sh` as on another machine: its own folder, umask and time of day.
+#[cfg(unix)]
+fn package(out: &std::path::Path, umask: &str, words: &[&str]) {
+    let output = std::process::Command::new("bash")
+        .args(["-c", "umask \"$0\"; exec krew/package.sh \"$@\"", umask])
+        .args(words)
+        .env("OUT", out)
+        .env("SOURCE_DATE_EPOCH", "1700000000")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn equal_binaries_are_packed_into_equal_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let packed = ["022", "077"].map(|umask| {
+        let place = folder.path().join(umask);
+        std::fs::create_dir(&place).unwrap();
+        let built = place.join("built");
+        std::fs::write(&built, "a binary").unwrap();
+        let modified = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(umask.parse().unwrap());
+        std::fs::File::open(&built).unwrap().set_modified(modified).unwrap();
+        for target in ["x86_64-pc-windows-gnu", "aarch64-unknown-linux-musl"] {
+            package(&place, umask, &["--pack", target, built.to_str().unwrap()]);
+        }
+        std::fs::remove_file(built).unwrap();
+        let mut files: Vec<_> = std::fs::read_dir(&place)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+            .collect();
+        files.sort();
+        files
+    });
+    let names: Vec<_> = packed[0].iter().map(|(name, _)| name.as_str()).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        names,
+        [
+            "checksums.txt",
+            "gpustack-ha.yaml",
+            &format!("kubectl-gpustack_ha-v{version}-linux-arm64.tar.gz"),
+            &format!("kubectl-gpustack_ha-v{version}-windows-amd64.tar.gz"),
+        ]
+    );
+    assert!(packed[0] == packed[1], "archives of the same binary differ");
+
+    let manifest: Value = serde_yaml::from_slice(&packed[0][1].1).unwrap();
+    let platforms = manifest["spec"]["platforms"].as_sequence().unwrap();
+    let bins: Vec<_> = platforms.iter().map(|platform| platform["bin"].as_str().unwrap()).collect();
+    assert_eq!(bins, [BINARY.to_owned(), format!("{BINARY}.exe")]);
+    let checksums = String::from_utf8(packed[0][0].1.clone()).unwrap();
+    for (platform, line) in platforms.iter().zip(checksums.lines()) {
+        let (sum, archive) = line.split_once("  ").unwrap();
+        assert_eq!(platform["sha256"], sum);
+        assert!(platform["uri"].as_str().unwrap().ends_with(archive));
+    }
+}
+
 #[test]
 fn the_proven_version_is_the_control_planes() {
     let module = text("tests/control_plane/components/go.mod");
@@ -73,17 +135,22 @@ fn the_k9s_plugins_are_as_k9s_takes_them() {
             );
             assert!(bound.insert((key, scope)), "{key} twice in {scope}");
         }
-        assert_eq!(plugin["args"][0], "-c");
+        assert_eq!((&plugin["command"], &plugin["args"][0]), (&"sh".into(), &"-c".into()));
+        assert_eq!(plugin["args"][2], "$KUBECONFIG");
         let script = plugin["args"][1].as_str().unwrap();
         assert!(
-            script.starts_with("kubectl gpustack-ha ") && script.ends_with(" |& less -RKS"),
-            "{script}"
-        );
-        assert!(
-            !script.contains("$NAME") && !script.contains("$CONTEXT"),
-            "names are not part of a script: {script}"
+            script.starts_with("export KUBECONFIG=\"$0\" COLUMNS=\"$(tput cols)\"; kubectl gpustack-ha ")
+                && script.ends_with(" \"$@\" --color=always 2>&1 | less -RKS"),
+            "no name is part of it, and every shell and width of screen will do: {script}"
         );
     }
+}
+
+#[test]
+fn the_workflow_for_users_installs_this_version() {
+    let workflow = read("examples/preflight.github.yaml");
+    let version = &workflow["jobs"]["preflight"]["env"]["VERSION"];
+    assert_eq!(version, concat!("v", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! What holds for every cluster: the order of its objects and what lies beside the question change nothing, a kind that was
-//! not read makes no verdict milder, and an empty node can be drained.
+//! not read makes no verdict milder, an empty node can be drained, and one more Ready replica elsewhere is no harm.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -101,6 +101,94 @@ fn empty_node() -> Value {
         "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "True"}]}})
 }
 
+/// A Deployment's ReplicaSet, by its place, of which a Ready pod could run on any other node as well: it neither spreads,
+/// wants or shuns company, nor binds ports of a node, nor is bound to nodes or volumes.
+fn free_to_move(objects: &[Value]) -> Vec<usize> {
+    let free = |set: &Value| {
+        let spec = &set["spec"]["template"]["spec"];
+        let bound = [
+            "topologySpreadConstraints",
+            "affinity",
+            "hostNetwork",
+            "nodeName",
+            "nodeSelector",
+            "volumes",
+            "schedulingGates",
+        ];
+        let ports = spec["containers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|container| container["ports"].as_array().into_iter().flatten());
+        is(set, Kind::ReplicaSet)
+            && set["metadata"]["ownerReferences"][0]["kind"] == "Deployment"
+            && bound.iter().all(|field| spec.get(field).is_none())
+            && ports.clone().all(|port| port.get("hostPort").is_none())
+    };
+    (0..objects.len())
+        .filter(|index| free(&objects[*index]) && ready_pod_of(objects, &objects[*index]).is_some())
+        .collect()
+}
+
+fn ready_pod_of<'a>(objects: &'a [Value], set: &Value) -> Option<&'a Value> {
+    objects.iter().find(|pod| {
+        let ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+        is(pod, Kind::Pod)
+            && pod["metadata"]["namespace"] == set["metadata"]["namespace"]
+            && pod["metadata"]["ownerReferences"][0]["name"] == set["metadata"]["name"]
+            && pod["metadata"].get("deletionTimestamp").is_none()
+            && pod["status"]["conditions"].as_array().into_iter().flatten().any(ready)
+    })
+}
+
+/// The cluster with one more Ready replica of a ReplicaSet, on a node added for it; the budgets as the disruption controller
+/// then has them.
+fn with_standby(objects: &[Value], set: usize) -> Vec<Value> {
+    let mut standby = ready_pod_of(objects, &objects[set]).unwrap().clone();
+    let (labels, namespace) = (standby["metadata"]["labels"].clone(), standby["metadata"]["namespace"].clone());
+    standby["metadata"]["name"] = json!("standby");
+    standby["metadata"]["uid"] = json!("standby");
+    standby["spec"]["nodeName"] = json!("standby");
+    standby["status"]["podIP"] = json!("10.255.255.1");
+    standby["status"]["podIPs"] = json!([{"ip": "10.255.255.1"}]);
+    let deployment = objects[set]["metadata"]["ownerReferences"][0]["name"].clone();
+    let mut objects = objects.to_vec();
+    for object in &mut objects {
+        let own = is(object, Kind::Deployment) && object["metadata"]["name"] == deployment && object["metadata"]["namespace"] == namespace;
+        if own {
+            object["spec"]["replicas"] = json!(object["spec"]["replicas"].as_i64().unwrap_or(1) + 1);
+        }
+        if is(object, Kind::PodDisruptionBudget) && object["metadata"]["namespace"] == namespace {
+            let wanted = object["spec"]["selector"]["matchLabels"].as_object().cloned();
+            if wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value)) {
+                let (spec, status) = (object["spec"].clone(), &mut object["status"]);
+                let expected = status["expectedPods"].as_i64().unwrap_or(0) + 1;
+                let healthy = status["currentHealthy"].as_i64().unwrap_or(0) + 1;
+                let share = |value: &Value| match value.as_str() {
+                    Some(percent) => {
+                        let percent: i64 = percent.trim_end_matches('%').parse().unwrap();
+                        (expected * percent + 99) / 100
+                    }
+                    None => value.as_i64().unwrap(),
+                };
+                let desired = match spec.get("minAvailable") {
+                    Some(least) => share(least),
+                    None => (expected - share(&spec["maxUnavailable"])).max(0),
+                };
+                *status = json!({"observedGeneration": status["observedGeneration"], "expectedPods": expected, "currentHealthy": healthy,
+                    "desiredHealthy": desired, "disruptionsAllowed": (healthy - desired).max(0)});
+            }
+        }
+    }
+    let set = &mut objects[set];
+    set["spec"]["replicas"] = json!(set["spec"]["replicas"].as_i64().unwrap_or(1) + 1);
+    let mut node = empty_node();
+    node["metadata"] = json!({"name": "standby", "labels": {"kubernetes.io/hostname": "standby"}});
+    node["status"]["allocatable"] = json!({"cpu": "16", "memory": "64Gi", "pods": "110"});
+    objects.extend([node, standby]);
+    objects
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -145,5 +233,20 @@ proptest! {
         let withheld: Vec<Kind> = withheld.into_iter().filter(|kind| ![Kind::Node, Kind::Pod].contains(kind)).collect();
         let found = ask(&objects, "empty", force, &withheld);
         prop_assert_eq!(&found["verdict"], "safe", "without {:?}: {}", withheld, found["findings"]);
+    }
+
+    #[test]
+    fn a_standby_on_a_node_of_its_own_makes_nothing_worse(cluster: Index, node: Index, set: Index, force: bool) {
+        let objects = &CLUSTERS[cluster.index(CLUSTERS.len())];
+        let sets = free_to_move(objects);
+        prop_assume!(!sets.is_empty());
+        let node = node.get(&nodes(objects)).clone();
+        let without = ask(objects, &node, force, &[]);
+        let with = ask(&with_standby(objects, *set.get(&sets)), &node, force, &[]);
+        let rank = |document: &Value| ["safe", "at-risk", "unknown", "unsafe"].iter().position(|verdict| document["verdict"] == *verdict);
+        prop_assert!(
+            rank(&with) <= rank(&without),
+            "{} instead of {} on {node}: {}", with["verdict"], without["verdict"], with["findings"]
+        );
     }
 }

@@ -8,17 +8,15 @@ mod documents;
 mod schema;
 
 use gpustack_ha::checks::codes::Code;
+use gpustack_ha::cluster::files;
+use gpustack_ha::cluster::kinds::Kind;
+use gpustack_ha::cluster::snapshot::{NotRead, Reason, Scope, Snapshot};
 use gpustack_ha::gpustack::install::{self, Found};
 // The sample documents name these from the crate's root.
 use gpustack_ha::{checks, report};
 use serde_json::{Value, json};
 
 const PREFLIGHT: &str = "drain-preflight";
-
-fn read(name: &str) -> Value {
-    let path = format!("{}/docs/schema/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
 
 fn sample() -> Value {
     serde_json::to_value(documents::at_risk()).unwrap()
@@ -44,10 +42,14 @@ fn documents_are_valid() {
     schema::assert_valid(PREFLIGHT, &serde_json::to_value(&bare).unwrap());
 }
 
+fn example() -> Snapshot {
+    let file = std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/high-availability.yaml"));
+    files::read(&[file], true).unwrap()
+}
+
 /// The documents of the views, by their schema, as an example gives them.
 fn views() -> Vec<(&'static str, Value)> {
-    let file = std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/high-availability.yaml"));
-    let cluster = gpustack_ha::cluster::files::read(&[file], true).unwrap();
+    let cluster = example();
     let Found::One(install) = install::find(&cluster, None, None) else {
         panic!("no install")
     };
@@ -95,6 +97,48 @@ fn each(files: &[&str]) -> Value {
 fn views_are_valid() {
     for (name, document) in views() {
         schema::assert_valid(name, &document);
+    }
+}
+
+#[test]
+fn snapshots_are_valid() {
+    let mut cluster = example();
+    let gap = |kind, reason| NotRead {
+        kind,
+        scope: Scope::Cluster,
+        reason,
+    };
+    cluster.observed_at = Some("2026-01-01T00:00:04Z".parse().unwrap());
+    for (kind, reason) in [
+        (Kind::Node, Reason::Forbidden),
+        (Kind::Pod, Reason::Failed("no answer".to_owned())),
+        (Kind::Lease, Reason::NotAsked),
+    ] {
+        let namespace = Scope::Namespace("other".to_owned());
+        cluster.objects.cover(kind, namespace, Err(gap(kind, reason)));
+    }
+    let mut json = Vec::new();
+    files::write(&cluster, &mut json).unwrap();
+    let document: Value = serde_json::from_slice(&json).unwrap();
+    schema::assert_valid("snapshot", &document);
+    assert!(document["items"].as_array().unwrap().len() > 20 && document["notRead"].as_array().unwrap().len() > 2);
+    for (pointer, value) in [
+        ("/apiVersion", json!("gpustack-ha/v2")),
+        ("/notRead/0/reason", json!("unwilling")),
+        ("/read/0/namespace", json!(1)),
+        ("/items/0/metadata", Value::Null),
+    ] {
+        let mut wrong = document.clone();
+        match value {
+            Value::Null => drop(wrong["items"][0].as_object_mut().unwrap().remove("metadata")),
+            value => *wrong.pointer_mut(pointer).unwrap() = value,
+        }
+        assert!(!schema::errors("snapshot", &wrong).is_empty(), "{pointer}");
+    }
+    for field in ["read", "notRead", "observedAt"] {
+        let mut without = document.clone();
+        without.as_object_mut().unwrap().remove(field);
+        assert!(!schema::errors("snapshot", &without).is_empty(), "without {field}");
     }
 }
 
@@ -170,23 +214,20 @@ fn no_field_may_be_missing_or_added() {
     }
 }
 
-/// The schemas of documents with findings.
-const SCHEMAS: &[&str] = &[PREFLIGHT, "placement", "leases", "pdb", "drain-preflights"];
+const SCHEMAS: &[&str] = &["common", PREFLIGHT, "placement", "leases", "pdb", "drain-preflights", "explanation"];
 
 #[test]
 fn every_code_is_spelled_out() {
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    for name in SCHEMAS {
-        let schema = read(name);
-        assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes), "{name}");
-        let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
-        for code in Code::ALL {
-            assert!(
-                description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
-                "{name}: {}",
-                code.as_str()
-            );
-        }
+    let schema = schema::read("common");
+    assert_eq!(schema.pointer("/$defs/code/enum").unwrap(), &json!(codes));
+    let description = schema.pointer("/$defs/code/description").unwrap().as_str().unwrap();
+    for code in Code::ALL {
+        assert!(
+            description.contains(&format!("`{}`: {}", code.as_str(), code.meaning())),
+            "{}",
+            code.as_str()
+        );
     }
 }
 
@@ -208,7 +249,6 @@ fn every_field_is_described() {
         }
     }
     for name in SCHEMAS {
-        walk(&read(name), name);
+        walk(&schema::read(name), name);
     }
-    walk(&read("explanation"), "");
 }

@@ -14,6 +14,8 @@ struct Expected {
     findings: Vec<String>,
     absent: Vec<String>,
     reports: BTreeSet<String>,
+    /// Findings that views must have and must not have, by view.
+    views: BTreeMap<String, (Vec<String>, Vec<String>)>,
 }
 
 fn root(path: &str) -> PathBuf {
@@ -50,7 +52,14 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 fn expected(of: &Value, reports: &Value) -> Expected {
+    let codes = |of: &Value| (strings(&of["findings"]), strings(&of["absent"]));
+    let asked = of["views"].as_object().into_iter().flatten();
+    let mut views: BTreeMap<String, _> = asked.map(|(view, viewed)| (view.clone(), codes(viewed))).collect();
+    if let Some(command) = of["ask"][0].as_str() {
+        views.insert(command.to_owned(), codes(of));
+    }
     Expected {
+        views,
         verdict: of["verdict"].as_str().unwrap_or_default().to_owned(),
         findings: strings(&of["findings"]),
         absent: strings(&of["absent"]),
@@ -95,9 +104,7 @@ fn every_public_report_has_the_verdict_of_its_state() {
     assert!(!rows.is_empty());
     let mut reports = BTreeSet::new();
     for row in &rows {
-        let [report, state, verdict, _note] = &row[..] else {
-            panic!("{row:?}")
-        };
+        let (report, state) = (&row[0], &row[1]);
         if !report.is_empty() {
             reports = links(report);
         }
@@ -105,7 +112,17 @@ fn every_public_report_has_the_verdict_of_its_state() {
         let (name, expected) = states
             .get_key_value(code(state))
             .unwrap_or_else(|| panic!("no such state: {state}"));
-        assert_eq!(&expected.verdict, verdict, "{state}");
+        match &row[2..] {
+            [verdict, _note] => assert_eq!(&expected.verdict, verdict, "{state}"),
+            [view, finding, _note] => {
+                let (there, absent) = expected.views.get(code(view)).unwrap_or_else(|| panic!("{state} asks no {view}"));
+                match code(finding) {
+                    "" => assert!(finding == "none" && !absent.is_empty(), "{row:?}"),
+                    finding => assert!(there.iter().any(|code| code == finding), "{row:?}"),
+                }
+            }
+            _ => panic!("{row:?}"),
+        }
         told.entry(name).or_default().extend(reports.iter().cloned());
     }
     for (name, expected) in &states {

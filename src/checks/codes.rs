@@ -85,6 +85,7 @@ codes! {
     SpreadSkewed "spread-skewed": "Replicas are spread less evenly than their constraint allows for new ones.";
     StrategyRecreate "strategy-recreate": "A rollout stops every replica before the first new one starts.";
     SurgePortCollision "surge-port-collision": "A rollout starts a pod where another has the host port that it needs.";
+    RolloutStalls "rollout-stalls": "No node takes the first new pod of a rollout while the old ones are there, and none of them goes before it is Ready.";
     ToleratesEverything "tolerates-everything": "A component tolerates every taint, a cordon's and a dead node's too.";
     TaintNotTolerated "taint-not-tolerated": "A component does not tolerate the taint of a node that it is on or waits for.";
     WebhookSingleEndpoint "webhook-single-endpoint": "One pod alone answers a webhook without which requests are refused.";

@@ -7,15 +7,20 @@ use crate::report::document::LeaderRow;
 use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 
 use super::codes::Code;
-use super::{Context, finding, object};
+use super::{Context, finding, left, object};
+use crate::simulation::state::State;
 
 /// A leader on a drained node.
 #[derive(Clone, Debug)]
 pub struct Leader {
     /// The row of the document.
     pub row: LeaderRow,
-    /// The candidate that leads.
+    /// A candidate that leads, or may lead, and goes.
     pub candidate: usize,
+    /// Whether the drain certainly ends it.
+    pub certainty: Certainty,
+    /// The pods that may lead and go.
+    pub going: String,
 }
 
 struct Rule {
@@ -40,29 +45,26 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
         // A node's name does not tell which of its pods leads: the lease moves for certain where all of them go.
         let holders: Vec<&Pod> = match leases::holder(context.snapshot, lease, rule.form, &candidate) {
             Holder::Pod(pod) | Holder::Node(_, Some(pod)) => vec![pod],
-            Holder::Node(node, None) if rule.component.is_some() => leases::candidates(context.snapshot, node, &candidate).collect(),
+            Holder::Node(node, None) if rule.component.is_some() => leases::candidates(context.snapshot, lease, node, &candidate).collect(),
             Holder::Node(_, None) | Holder::Released | Holder::Unmatched(_) | Holder::Unknown(_) => Vec::new(),
         };
-        let going: Option<Vec<usize>> = holders
-            .iter()
-            .map(|pod| {
-                let index = trace.cast.candidate_of(pod)?;
-                (context.leaves(index) && trace.cast.removed(&trace.cast.candidates[index])).then_some(index)
-            })
-            .collect();
-        let Some([index, ..]) = going.as_deref() else { continue };
-        let index = *index;
-        let entry = &trace.cast.candidates[index];
-        let successors: Vec<String> = entry
-            .workload
-            .map(|workload| {
-                trace.cast.workloads[workload]
-                    .staying
-                    .iter()
-                    .filter(|pod| context.snapshot.runs(pod))
-            })
+        let removed = |index: &usize| trace.cast.removed(&trace.cast.candidates[*index]);
+        let indices: Vec<Option<usize>> = holders.iter().map(|pod| trace.cast.candidate_of(pod).filter(removed)).collect();
+        let going: Vec<usize> = indices.iter().flatten().copied().filter(|index| context.leaves(*index)).collect();
+        let Some(index) = going.first().copied() else { continue };
+        let gone = |end: &State<'_>| indices.iter().all(|index| index.is_some_and(|index| left(end, index)));
+        let moves = trace.paths(gone).certainty().unwrap_or(Certainty::Possible);
+        let workload = trace.cast.candidates[index].workload;
+        let staying = workload.map(|workload| trace.cast.workloads[workload].staying.as_slice());
+        let kept = trace.cast.candidates.iter().enumerate().filter(|(index, candidate)| {
+            workload.is_some() && candidate.workload == workload && !context.leaves(*index) && !candidate.pod.metadata.terminating()
+        });
+        let successors: Vec<String> = staying
             .into_iter()
             .flatten()
+            .copied()
+            .chain(kept.map(|(_, candidate)| candidate.pod))
+            .filter(|pod| context.snapshot.runs(pod))
             .map(|pod| pod.metadata.name.clone())
             .collect();
         let seconds = |value: i64| u32::try_from(value.max(0)).unwrap_or(u32::MAX);
@@ -75,18 +77,20 @@ pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
             row: LeaderRow {
                 lease: lease.metadata.name.clone(),
                 namespace: lease.metadata.namespace.clone(),
-                holder: holders
-                    .iter()
-                    .map(|pod| pod.metadata.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(" or "),
+                holder: names(holders.iter().copied()),
                 successors,
                 gap_seconds: gap,
             },
             candidate: index,
+            certainty: moves,
+            going: names(going.iter().map(|index| trace.cast.candidates[*index].pod)),
         });
     }
     found
+}
+
+fn names<'a>(pods: impl Iterator<Item = &'a Pod>) -> String {
+    pods.map(|pod| pod.metadata.name.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
 /// How the lease's election works: by the catalogue, else the client library's defaults without a release.
@@ -126,17 +130,17 @@ pub fn moving(context: &Context<'_>) -> Vec<Finding> {
         .into_iter()
         .filter(|leader| !leader.row.successors.is_empty())
         .map(|leader| {
-            let row = leader.row;
+            let Leader { row, certainty, going, .. } = &leader;
             let [shortest, longest] = row.gap_seconds;
             let node = context.trace.cast.node_of(&context.trace.cast.candidates[leader.candidate]);
             let mut item = finding(
                 Code::LeaderMoves,
                 Severity::Info,
-                Certainty::Certain,
+                *certainty,
                 object("Lease", &row.namespace, &row.lease),
                 format!(
-                    "the leader moves from {} to {}, after {shortest} to {longest} s",
-                    row.holder,
+                    "the leader {} from {going} to {}, after {shortest} to {longest} s",
+                    if *certainty == Certainty::Certain { "moves" } else { "may move" },
                     row.successors.join(" or ")
                 ),
             );

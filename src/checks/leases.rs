@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::objects::{Lease, Pod};
 use crate::cluster::snapshot::Snapshot;
+use crate::gpustack::components::ComponentId;
 use crate::gpustack::install::Install;
 use crate::kubernetes::leases::{self, Holder, HolderForm};
 use crate::report::finding::Verdict;
@@ -41,6 +42,7 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
                     name: led.election.lease.clone(),
                     namespace: led.election.namespace.clone(),
                     component: workload.reference(),
+                    lock: led.election.lock,
                 }),
                 _ => {}
             }
@@ -68,11 +70,20 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
         findings,
         leases: rows,
         missing,
+        without_election: facts
+            .workloads
+            .iter()
+            .filter(|workload| {
+                let elects = workload.id.is_some_and(|id| id != ComponentId::NfdGc);
+                elects && workload.desired != Some(0) && workload.elections.is_empty()
+            })
+            .map(Workload::reference)
+            .collect(),
         not_assessed,
     }
 }
 
-fn row(facts: &Facts<'_>, lease: &Lease, led: Option<(&Workload<'_>, &Led<'_>)>) -> LeaseRow {
+fn row<'a>(facts: &Facts<'a>, lease: &'a Lease, led: Option<(&Workload<'a>, &Led<'a>)>) -> LeaseRow {
     let snapshot = facts.snapshot;
     let found = match led.and_then(|(_, led)| led.holder.clone()) {
         Some(holder) => holder,
@@ -102,24 +113,12 @@ fn row(facts: &Facts<'_>, lease: &Lease, led: Option<(&Workload<'_>, &Led<'_>)>)
         }
         _ => None,
     };
-    let (mut successors, mut successor_nodes) = (Vec::new(), Vec::new());
-    let mut others = Vec::new();
-    for pod in led.map(|(workload, _)| workload.pods.as_slice()).unwrap_or_default() {
-        match no_successor(facts, pod, &found) {
-            Some(None) => {}
-            Some(Some(why)) => others.push(NoSuccessor {
-                pod: pod.metadata.name.clone(),
-                why,
-            }),
-            None => {
-                successors.push(pod.metadata.name.clone());
-                successor_nodes.push(pod.node().unwrap_or_default().to_owned());
-            }
-        }
-    }
+    let (successors, others) = match led {
+        Some((workload, _)) => standbys(facts, workload, &found),
+        None => (Vec::new(), Vec::new()),
+    };
     let seconds = led.filter(|_| !successors.is_empty()).map(|(_, led)| {
-        let duration = lease.spec.lease_duration_seconds;
-        let waited = [duration, duration.saturating_add(led.election.retry_seconds)];
+        let waited = gap_after_loss(led, lease);
         let released = [0, led.election.retry_seconds];
         (if led.election.released_on_exit { released } else { waited }, waited)
     });
@@ -136,12 +135,34 @@ fn row(facts: &Facts<'_>, lease: &Lease, led: Option<(&Workload<'_>, &Led<'_>)>)
         stale: leases::stale(snapshot, lease),
         transitions: lease.spec.lease_transitions,
         released_on_exit: led.map(|(_, led)| led.election.released_on_exit),
-        successors,
-        successor_nodes,
+        successor_nodes: successors.iter().map(|pod| pod.node().unwrap_or_default().to_owned()).collect(),
+        successors: successors.into_iter().map(|pod| pod.metadata.name.clone()).collect(),
         others,
         gap_after_exit: seconds.map(|(exit, _)| exit),
         gap_after_loss: seconds.map(|(_, loss)| loss),
     }
+}
+
+/// Seconds without a leader after the loss of its node: a standby waits for the whole duration.
+pub fn gap_after_loss(led: &Led<'_>, lease: &Lease) -> [i64; 2] {
+    let duration = lease.spec.lease_duration_seconds;
+    [duration, duration.saturating_add(led.election.retry_seconds)]
+}
+
+/// The replicas that could take over if the holder's node were lost, and those that could not.
+pub fn standbys<'a>(facts: &Facts<'_>, workload: &Workload<'a>, holder: &Holder<'_>) -> (Vec<&'a Pod>, Vec<NoSuccessor>) {
+    let (mut successors, mut others) = (Vec::new(), Vec::new());
+    for pod in &workload.pods {
+        match no_successor(facts, pod, holder) {
+            None => successors.push(*pod),
+            Some(None) => {}
+            Some(Some(why)) => others.push(NoSuccessor {
+                pod: pod.metadata.name.clone(),
+                why,
+            }),
+        }
+    }
+    (successors, others)
 }
 
 /// Why a replica could not take over if the holder's node were lost: `None` where it could, `Some(None)` for the holder.

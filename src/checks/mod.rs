@@ -86,8 +86,7 @@ impl Context<'_> {
 
     /// Whether the candidate ends on some path.
     fn leaves(&self, candidate: usize) -> bool {
-        let ends = |end: &State<'_>| matches!(end.old[candidate], Old::Gone(_) | Old::Terminating(_));
-        self.trace.ends.iter().any(ends)
+        self.trace.ends.iter().any(|end| left(end, candidate))
     }
 
     /// The workload with this many replicas: in the values, where the chart has a key for them, and by hand. The text
@@ -108,6 +107,11 @@ impl Context<'_> {
             values_key,
         }
     }
+}
+
+/// Whether the candidate ends on a path, or has ended.
+fn left(end: &State<'_>, candidate: usize) -> bool {
+    matches!(end.old[candidate], Old::Gone(_) | Old::Terminating(_))
 }
 
 /// Whether `kubectl scale` is the way to more replicas.

@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::objects::{DaemonSet, Node, Pod};
 use crate::cluster::snapshot::Snapshot;
-use crate::gpustack::components::{INSTANCE, Loss, NAME, PART_OF, label};
+use crate::gpustack::components::Loss;
 use crate::gpustack::install::Install;
 use crate::kubernetes::called::{self, Answering, CalledKind};
-use crate::kubernetes::surge::{self, Surge};
+use crate::kubernetes::leases::{self, Holder};
+use crate::kubernetes::surge::Surge;
 use crate::report::finding::Verdict;
-use crate::report::placement::{ComponentPlacement, DaemonSetCount, LossOfNode, LossOfZone, NodeState, Placement, Replica};
+use crate::report::placement::{
+    ComponentPlacement, DaemonSetCount, ElectionState, Leadership, LossOfNode, LossOfZone, NodeState, Placement, Replica,
+};
 use crate::simulation::cast::Gap;
 
 use super::assessed::{Request, conclude, header};
-use super::standing::facts::{Facts, Workload, called_name, region, zone};
+use super::leases::{gap_after_loss, standbys};
+use super::standing::elections::gone;
+use super::standing::facts::{Facts, Led, Workload, called_name, region, zone};
 use super::standing::{self, Topic};
 use super::{count, object};
 
@@ -35,14 +40,15 @@ pub fn assess(snapshot: &Snapshot, install: Option<&Install<'_>>, request: &Requ
         verdict: Verdict::of(&findings),
         findings,
         components: facts.workloads.iter().map(|workload| component(&facts, workload)).collect(),
-        daemon_sets: daemon_sets(snapshot, install, request.all),
+        daemon_sets: facts.daemon_sets().map(daemon_set).collect(),
         nodes: nodes(&facts),
         not_assessed,
     }
 }
 
 fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
-    let leads = leads(workload);
+    let elections = elections(facts, workload);
+    let leads = leads(workload, &elections);
     let mut leaders: Vec<String> = leads.keys().map(|pod| (*pod).to_owned()).collect();
     leaders.sort();
     let replicas = workload
@@ -71,7 +77,9 @@ fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
         desired: workload.desired,
         ready: count(workload.pods.iter().filter(|pod| facts.ready(pod)).count()),
         leaders,
-        leader_nodes: leader_nodes(workload),
+        leader_nodes: leader_nodes(workload, &elections),
+        elects: workload.id.map(|_| !workload.elections.is_empty()),
+        elections,
         replicas,
         serves: served(facts, workload, &|_| true),
         unserved: unserved(facts, workload, &|_| false),
@@ -100,10 +108,40 @@ fn component(facts: &Facts<'_>, workload: &Workload<'_>) -> ComponentPlacement {
     }
 }
 
-/// Leases by the pod that holds them.
-fn leads<'a>(workload: &'a Workload<'_>) -> BTreeMap<&'a str, Vec<String>> {
+/// How each election of the workload stands.
+fn elections(facts: &Facts<'_>, workload: &Workload<'_>) -> Vec<ElectionState> {
+    let state = |led: &Led<'_>| match (&led.lease, &led.holder) {
+        (Ok(None), _) if led.election.lock != "Lease" => Leadership::NoLease,
+        (Ok(None), _) => Leadership::Missing,
+        (Err(_), _) | (Ok(Some(_)), None | Some(Holder::Unknown(_))) => Leadership::Unknown,
+        (Ok(Some(_)), Some(Holder::Released)) => Leadership::Released,
+        (Ok(Some(_)), Some(holder)) if gone(facts, workload, holder).is_some() => Leadership::HolderGone,
+        (Ok(Some(lease)), Some(_)) if leases::stale(facts.snapshot, lease) == Some(true) => Leadership::Stale,
+        (Ok(Some(_)), Some(_)) => Leadership::Held,
+    };
+    let elections = workload.elections.iter().filter(|_| workload.desired != Some(0));
+    elections
+        .map(|led| {
+            let state = state(led);
+            let held = led.lease.as_ref().ok().copied().flatten().filter(|_| state == Leadership::Held);
+            let gap = held.zip(led.holder.as_ref()).and_then(|(lease, holder)| {
+                let (successors, _) = standbys(facts, workload, holder);
+                (!successors.is_empty()).then(|| gap_after_loss(led, lease))
+            });
+            ElectionState {
+                lease: led.election.lease.clone(),
+                of: led.election.of.to_owned(),
+                state,
+                gap_after_loss: gap,
+            }
+        })
+        .collect()
+}
+
+/// Leases by the pod that holds them and runs.
+fn leads<'a>(workload: &'a Workload<'_>, elections: &[ElectionState]) -> BTreeMap<&'a str, Vec<String>> {
     let mut leads: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for led in &workload.elections {
+    for led in held(workload, elections) {
         if let Some(pod) = led.holder.as_ref().and_then(|holder| holder.pod()) {
             leads
                 .entry(pod.metadata.name.as_str())
@@ -114,9 +152,16 @@ fn leads<'a>(workload: &'a Workload<'_>) -> BTreeMap<&'a str, Vec<String>> {
     leads
 }
 
+/// The elections that have a leader.
+fn held<'w, 'a>(workload: &'w Workload<'a>, elections: &'w [ElectionState]) -> impl Iterator<Item = &'w Led<'a>> {
+    let states = elections.iter().map(|election| election.state);
+    let pairs = workload.elections.iter().zip(states);
+    pairs.filter(|(_, state)| *state == Leadership::Held).map(|(led, _)| led)
+}
+
 /// The nodes that leaders are on, once each.
-fn leader_nodes(workload: &Workload<'_>) -> Vec<String> {
-    let nodes: BTreeSet<&str> = workload.elections.iter().filter_map(|led| led.holder.as_ref()?.node()).collect();
+fn leader_nodes(workload: &Workload<'_>, elections: &[ElectionState]) -> Vec<String> {
+    let nodes: BTreeSet<&str> = held(workload, elections).filter_map(|led| led.holder.as_ref()?.node()).collect();
     nodes.into_iter().map(str::to_owned).collect()
 }
 
@@ -174,7 +219,7 @@ fn gaps(facts: &Facts<'_>, all: bool) -> BTreeSet<Gap> {
         }
     }
     for deployment in facts.workloads.iter().filter_map(|workload| workload.deployment) {
-        if let Surge::Unknown(why) = surge::surge(snapshot, deployment) {
+        if let Surge::Unknown(why) = facts.surge(deployment) {
             let what = format!("whether a rollout of {} finds its host ports free", deployment.metadata.name);
             let missing = snapshot.nodes.all().err().or_else(|| snapshot.pods.all().err());
             let gap = missing.map_or_else(|| Gap::undecided(&what, why), |missing| Gap::unread(&what, &missing));
@@ -204,31 +249,13 @@ fn gaps(facts: &Facts<'_>, all: bool) -> BTreeSet<Gap> {
     gaps
 }
 
-/// The install's DaemonSets, or all.
-fn daemon_sets(snapshot: &Snapshot, install: Option<&Install<'_>>, all: bool) -> Vec<DaemonSetCount> {
-    let ours = |set: &&DaemonSet| all || install.is_some_and(|install| is_ours(install, set));
-    snapshot
-        .daemon_sets
-        .seen()
-        .iter()
-        .filter(ours)
-        .map(|set| DaemonSetCount {
-            name: set.metadata.name.clone(),
-            namespace: set.metadata.namespace.clone(),
-            desired: set.status.desired_number_scheduled,
-            ready: set.status.number_ready,
-        })
-        .collect()
-}
-
-fn is_ours(install: &Install<'_>, set: &DaemonSet) -> bool {
-    let labels = [&set.metadata.labels, &set.spec.template.metadata.labels];
-    let is = |key: &str, wanted: &dyn Fn(&str) -> bool| labels.iter().any(|labels| label(labels, key).is_some_and(wanted));
-    install.lies_in(&set.metadata.namespace)
-        && (is(INSTANCE, &|release| release == install.release)
-            || is(PART_OF, &|whole| whole == "gpustack-operator")
-            || is(NAME, &|name| name == "node-feature-discovery")
-            || is("app", &|app| matches!(app, "csi-nfs-node" | "csi-s3-node")))
+fn daemon_set(set: &DaemonSet) -> DaemonSetCount {
+    DaemonSetCount {
+        name: set.metadata.name.clone(),
+        namespace: set.metadata.namespace.clone(),
+        desired: set.status.desired_number_scheduled,
+        ready: set.status.number_ready,
+    }
 }
 
 /// The nodes that hold replicas.

@@ -153,22 +153,11 @@ pub fn losses(context: &Context<'_>) -> Vec<Finding> {
         let mut carried = false;
         for applies in applying(context, index, entry, &leaders) {
             let Some(certainty) = applies.paths.certainty() else { continue };
-            let (severity, certainty) = match loss {
-                _ if applies.own > Severity::Info => {
-                    let (severity, of) = if carried {
-                        (applies.own, certainty)
-                    } else {
-                        loss.map_or((applies.own, certainty), |loss| loss.max((applies.own, certainty)))
-                    };
-                    carried = true;
-                    (severity, of)
-                }
-                Some((severity, of)) if !carried => {
-                    carried = true;
-                    (severity, of)
-                }
-                _ => (Severity::Info, certainty),
-            };
+            // The first to apply carries how bad the loss is. What it says itself may be less certain than the loss.
+            let carries = loss.filter(|_| !carried);
+            carried |= carries.is_some() || applies.own > Severity::Info;
+            let (severity, of) = carries.map_or((applies.own, certainty), |loss| loss.max((applies.own, certainty)));
+            let certainty = certainty.min(of);
             let mut item = finding(
                 applies.code,
                 severity,
@@ -245,8 +234,16 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         list.push(Applies {
             code: Code::ReplacementNotCreated,
             paths: refused,
-            own: Severity::Info,
-            message: format!("the replacement of {key} is not created"),
+            // Nothing Ready is lost where nothing was, but the pod is, and for good.
+            own: if entry.ready_before == 0 {
+                Severity::AtRisk
+            } else {
+                Severity::Info
+            },
+            message: format!(
+                "the replacement of {key} {} created",
+                if refused == Paths::All { "is not" } else { "may not be" }
+            ),
             evidence: not_created_reasons(trace, index),
             remedy: Remedy {
                 text: "make its creation pass first".to_owned(),
@@ -319,7 +316,11 @@ fn applying(context: &Context<'_>, index: usize, entry: &Workload<'_>, leaders: 
         let leases: Vec<String> = alone.iter().map(|leader| leader.row.lease.clone()).collect();
         list.push(Applies {
             code: Code::LeaderWithoutStandby,
-            paths: Paths::All,
+            paths: if alone.iter().all(|leader| leader.certainty == Certainty::Certain) {
+                Paths::All
+            } else {
+                Paths::Some
+            },
             own: Severity::Info,
             message: format!(
                 "{} leads by {}, and no other replica runs that could take over",

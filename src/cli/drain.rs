@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::connection::go_duration;
-use super::{FailOn, OutputFlags, SourceFlags};
+use super::{FailOn, InstallFlags, OutputFlags, SourceFlags};
 use crate::checks::assessed::Accepted;
 use crate::checks::codes::Code;
 use crate::cluster::objects::LabelSelector;
@@ -49,6 +49,10 @@ pub struct DrainPreflightArgs {
     /// Where the objects come from.
     #[command(flatten)]
     pub source: SourceFlags,
+
+    /// Which install.
+    #[command(flatten)]
+    pub install: InstallFlags,
 
     /// How the answer is printed.
     #[command(flatten)]

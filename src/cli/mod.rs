@@ -83,7 +83,12 @@ pub struct SourceFlags {
     /// Print the least rights that the command needs, as roles for kubectl apply, and do nothing else
     #[arg(long)]
     pub explain_rbac: bool,
+}
 
+/// Which install is meant.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Source")]
+pub struct InstallFlags {
     /// Helm release of the install, where there are several
     #[arg(long, value_name = "NAME")]
     pub release: Option<String>,

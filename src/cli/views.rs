@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::drain::accepted;
-use super::{FailOn, OutputFlags, SourceFlags};
+use super::{FailOn, InstallFlags, OutputFlags, SourceFlags};
 use crate::checks::assessed::Accepted;
 
 /// Flags of every view.
@@ -27,6 +27,10 @@ pub struct ViewFlags {
     /// Where the objects come from.
     #[command(flatten)]
     pub source: SourceFlags,
+
+    /// Which install.
+    #[command(flatten)]
+    pub install: InstallFlags,
 
     /// How the answer is printed.
     #[command(flatten)]

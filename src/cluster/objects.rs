@@ -966,6 +966,8 @@ slim! {
     struct DaemonSetSpec {
         /// Template.
         template: PodTemplate,
+        /// How an update of its pods goes: `RollingUpdate` (also when empty) or `OnDelete`.
+        update_strategy: DeploymentStrategy,
     }
 
     /// A Job.

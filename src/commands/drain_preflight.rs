@@ -53,7 +53,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         let nodes = named(args, &snapshot)?;
         (snapshot, nodes)
     };
-    let found = install::find(&snapshot, args.source.release.as_deref(), connection.namespace.as_deref());
+    let found = install::find(&snapshot, args.install.release.as_deref(), connection.namespace.as_deref());
     let found = match found {
         Found::Several(installs) => Found::One(installs::which(installs)?),
         other => other,
@@ -66,7 +66,7 @@ pub async fn run(args: &DrainPreflightArgs, connection: &ConnectionFlags) -> Res
         later: Vec::new(),
         accept: args.accept.clone(),
         kubectl: Kubectl::new(connection.repeat()),
-        release: args.source.release.clone(),
+        release: args.install.release.clone(),
         namespace: connection.namespace.clone(),
     };
     let working = Progress::new("playing the drain", Instant::now());

@@ -39,9 +39,9 @@ pub async fn run(cli: Cli) -> Result<u8, Failure> {
     let answer = match &cli.command {
         Command::DrainPreflight(args) => drain_preflight::run(args, &cli.connection).await,
         Command::Snapshot(args) => snapshot::run(args, &cli.connection).await,
-        Command::Pdb(args) => pdb::run(args, &cli.connection).await,
-        Command::Leases(args) => leases::run(args, &cli.connection).await,
-        Command::Placement(args) => placement::run(args, &cli.connection).await,
+        Command::Pdb(args) => view::run(args, &cli.connection).await,
+        Command::Leases(args) => view::run(args, &cli.connection).await,
+        Command::Placement(args) => view::run(args, &cli.connection).await,
         Command::Explain(args) => explain::run(args),
         Command::Completion(args) => completion::run(args.what),
         Command::Version(args) => version::run(args, &cli.connection).await,

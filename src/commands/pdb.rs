@@ -2,20 +2,22 @@
 
 use crate::checks::assessed::Request;
 use crate::checks::pdb;
-use crate::cli::connection::ConnectionFlags;
-use crate::cli::views::PdbArgs;
+use crate::cli::views::{PdbArgs, ViewFlags};
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::Install;
 use crate::report::budgets::BudgetStatus;
 use crate::report::finding::Verdict;
 
-use super::failure::Failure;
 use super::reading::views::Wanted;
-use super::view::{self, View};
+use super::view::View;
 
 impl View for PdbArgs {
     type Document = BudgetStatus;
+
+    fn flags(&self) -> &ViewFlags {
+        &self.view
+    }
 
     fn wanted(&self) -> Wanted {
         Wanted {
@@ -40,12 +42,4 @@ impl View for PdbArgs {
         let verdict = document.verdict;
         (document, verdict)
     }
-}
-
-/// Runs the command; the result is the exit code.
-///
-/// # Errors
-/// A wrong question; no install; a cluster or file that cannot be read.
-pub async fn run(args: &PdbArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
-    view::run(args, &args.view, connection).await
 }

@@ -2,20 +2,22 @@
 
 use crate::checks::assessed::Request;
 use crate::checks::placement;
-use crate::cli::connection::ConnectionFlags;
-use crate::cli::views::PlacementArgs;
+use crate::cli::views::{PlacementArgs, ViewFlags};
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::Snapshot;
 use crate::gpustack::install::Install;
 use crate::report::finding::Verdict;
 use crate::report::placement::Placement;
 
-use super::failure::Failure;
 use super::reading::views::Wanted;
-use super::view::{self, View};
+use super::view::View;
 
 impl View for PlacementArgs {
     type Document = Placement;
+
+    fn flags(&self) -> &ViewFlags {
+        &self.view
+    }
 
     fn wanted(&self) -> Wanted {
         Wanted {
@@ -59,12 +61,4 @@ impl View for PlacementArgs {
         let verdict = document.verdict;
         (document, verdict)
     }
-}
-
-/// Runs the command; the result is the exit code.
-///
-/// # Errors
-/// A wrong question; no install; a cluster or file that cannot be read.
-pub async fn run(args: &PlacementArgs, connection: &ConnectionFlags) -> Result<u8, Failure> {
-    view::run(args, &args.view, connection).await
 }

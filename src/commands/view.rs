@@ -29,6 +29,9 @@ pub trait View {
     /// Its document.
     type Document: Report;
 
+    /// The flags that every view has.
+    fn flags(&self) -> &ViewFlags;
+
     /// What it reads from a live API server.
     fn wanted(&self) -> reading::views::Wanted;
 
@@ -40,7 +43,8 @@ pub trait View {
 ///
 /// # Errors
 /// A wrong question; no install where one is needed; a cluster or file that cannot be read.
-pub async fn run(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags) -> Result<u8, Failure> {
+pub async fn run(view: &impl View, connection: &ConnectionFlags) -> Result<u8, Failure> {
+    let flags = view.flags();
     let request = Request {
         accept: flags.accept.clone(),
         kubectl: Kubectl::new(connection.repeat()),
@@ -79,7 +83,7 @@ async fn once<V: View>(
     let release = chosen
         .as_ref()
         .map(|(release, _)| release)
-        .or(flags.source.release.as_ref())
+        .or(flags.install.release.as_ref())
         .cloned();
     let release = release.as_deref();
     let snapshot = if flags.source.filename.is_empty() {

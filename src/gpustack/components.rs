@@ -79,6 +79,8 @@ pub struct Election {
     pub released_on_exit: bool,
     /// What the holder identity is made of.
     pub holder: HolderForm,
+    /// Kind of the object that is locked: `Lease`, or by an argument `ConfigMap` or `Endpoints`, which hold no lease.
+    pub lock: &'static str,
 }
 
 impl ComponentId {
@@ -230,6 +232,7 @@ impl ComponentId {
             retry_seconds,
             released_on_exit,
             holder,
+            lock: lock(deployment, of),
         };
         // A process that takes its host name is called by its node where it shares the node's network.
         let named = if on_host { HolderForm::NodeAndUuid } else { HolderForm::PodAndUuid };
@@ -287,6 +290,20 @@ impl ComponentId {
     }
 }
 
+/// Kind of the object by which a container's replicas elect. Programs of before 2021 locked others, and some flags still
+/// choose; what locks a Lease too (`configmapsleases`) is told by the Lease.
+fn lock(deployment: &Deployment, container: &str) -> &'static str {
+    let flags = ["leader-elect-resource-lock", "leader-election-type"];
+    let names = |container| flags.iter().find_map(|flag| argument(deployment, container, flag));
+    let spec = &deployment.spec.template.spec;
+    let named = spec.containers.iter().any(|found| found.name == container).then_some(container);
+    match names(named) {
+        Some("configmaps") => "ConfigMap",
+        Some("endpoints") => "Endpoints",
+        _ => "Lease",
+    }
+}
+
 /// Label of the application that an object is a part of.
 pub const PART_OF: &str = "app.kubernetes.io/part-of";
 /// Label of the component.
@@ -333,6 +350,21 @@ mod tests {
         ComponentId::of(&deployment(&format!(
             "{{metadata: {{name: d}}, spec: {{template: {{metadata: {{labels: {{{labels}}}}}}}}}}}"
         )))
+    }
+
+    #[test]
+    fn a_lock_that_is_no_lease() {
+        let locks = |arguments: &str| {
+            let deployment = deployment(&format!(
+                "{{metadata: {{name: d}}, spec: {{template: {{spec: {{containers: [{{name: csi-provisioner, args: [--leader-election, {arguments}]}}, {{name: csi-resizer, args: [--leader-election]}}]}}}}}}}}"
+            ));
+            let elections = ComponentId::NfsController.elections(&deployment);
+            elections.iter().map(|election| election.lock).collect::<Vec<_>>()
+        };
+        assert_eq!(locks("-v=5"), ["Lease", "Lease"]);
+        assert_eq!(locks("--leader-election-type=endpoints"), ["Endpoints", "Lease"]);
+        assert_eq!(locks("--leader-election-type=leases"), ["Lease", "Lease"]);
+        assert_eq!(locks("--leader-elect-resource-lock=configmaps"), ["ConfigMap", "Lease"]);
     }
 
     fn leases(id: ComponentId, spec: &str) -> Vec<String> {

@@ -80,7 +80,7 @@ pub fn holder<'a>(snapshot: &'a Snapshot, lease: &Lease, form: HolderForm, candi
         Ok(found) => match found.as_slice() {
             [] => Holder::Unmatched(format!("no pod or node fits the holder {identity:?}")),
             [Match::Pod(pod)] => Holder::Pod(pod),
-            [Match::Node(node)] => Holder::Node(node, only_candidate(snapshot, node, candidate)),
+            [Match::Node(node)] => Holder::Node(node, only_candidate(snapshot, lease, node, candidate)),
             _ => Holder::Unmatched(format!("more than one pod or node fits the holder {identity:?}")),
         },
     }
@@ -189,15 +189,27 @@ fn anything<'a>(snapshot: &'a Snapshot, namespace: &str, identity: &str, before_
     Ok(found)
 }
 
-/// The candidates that run on the node; none where its pods were not read.
-pub fn candidates<'a>(snapshot: &'a Snapshot, node: &'a str, candidate: &dyn Fn(&Pod) -> bool) -> impl Iterator<Item = &'a Pod> {
-    let pods = snapshot.pods.on_node(node).into_iter().flatten();
-    pods.filter(move |pod| !pod.finished() && candidate(pod))
+/// The candidates that run on the node: of the lease's namespace alone where only its pods were read, none where neither
+/// those nor the node's were.
+pub fn candidates<'a>(
+    snapshot: &'a Snapshot,
+    lease: &Lease,
+    node: &'a str,
+    candidate: &dyn Fn(&Pod) -> bool,
+) -> impl Iterator<Item = &'a Pod> {
+    let namespace = lease.metadata.namespace.as_str();
+    let (all, own) = (snapshot.pods.on_node(node).is_ok(), snapshot.pods.in_namespace(namespace).is_ok());
+    let counts = move |pod: &&Pod| all || own && pod.metadata.namespace == namespace;
+    snapshot
+        .pods
+        .seen_on(node)
+        .filter(counts)
+        .filter(move |pod| !pod.finished() && candidate(pod))
 }
 
-/// The one candidate that runs on the node; `None` where there are several, none, or the node's pods were not read.
-fn only_candidate<'a>(snapshot: &'a Snapshot, node: &'a str, candidate: &dyn Fn(&Pod) -> bool) -> Option<&'a Pod> {
-    let mut pods = candidates(snapshot, node, candidate);
+/// The one candidate that runs on the node; `None` where there are several, none, or the pods were not read.
+fn only_candidate<'a>(snapshot: &'a Snapshot, lease: &Lease, node: &'a str, candidate: &dyn Fn(&Pod) -> bool) -> Option<&'a Pod> {
+    let mut pods = candidates(snapshot, lease, node, candidate);
     pods.next().filter(|_| pods.next().is_none())
 }
 
@@ -250,6 +262,15 @@ mod tests {
             Holder::Unmatched(why) => why.split(" fits").next().unwrap().to_owned(),
             Holder::Unknown(missing) => format!("unknown {}", missing.kind),
         }
+    }
+
+    #[test]
+    fn the_pods_of_the_namespace_tell_who_holds_by_its_node() {
+        let mut cluster = without(&[Kind::Pod], CLUSTER);
+        let scope = crate::cluster::snapshot::Scope::Namespace("gpustack-system".to_owned());
+        cluster.objects.cover(Kind::Pod, scope, Ok(()));
+        let told = told(&cluster, "gpustack-system", &format!("cp-1_{UUID}"), HolderForm::NodeAndUuid);
+        assert_eq!(told, "node cp-1.example.org master-a");
     }
 
     #[test]

@@ -1,26 +1,30 @@
-//! What the surge pods of a rollout run into: host ports (`pkg/controller/deployment/rolling.go`).
+//! What the surge pods of a rollout run into (`pkg/controller/deployment/rolling.go`).
 //!
 //! A rollout first makes `maxSurge` pods more than are wanted, beside the old ones. Where these need a port of the node,
 //! they find it taken by an old one, or by whatever else binds it there: a DaemonSet's pod, a static pod, a tenant's.
+//! Where the old ones keep the new one from every node and none of them may go first, the rollout never gets on.
 
-use crate::cluster::objects::{Deployment, IntOrPercent, Pod, PodSpec, StringMap};
+use crate::cluster::objects::{DaemonSet, Deployment, IntOrPercent, Pod, PodSpec};
 use crate::cluster::snapshot::Snapshot;
 
 use super::creation;
 use super::host_ports::{self, BoundPort};
+use super::preemption;
 use super::scheduling::{self, Decision, Incoming, Occupant, Placement};
 use super::workloads;
 
 /// Label by which the pods of a Deployment's revisions differ.
 const REVISION: &str = "pod-template-hash";
 
-/// How a rollout of a Deployment goes with the host ports of its pods.
+/// How a rollout of a Deployment begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Surge {
-    /// No pod of it needs a port that is taken where the pod may go, or the rollout makes none before an old one goes.
+    /// Nothing is known to be in the way of its first pods, or an old pod goes before a new one comes.
     Free,
     /// A pod of it may go where its port is taken.
     Collides(Collision),
+    /// No node takes its first pod while the old ones are there, and none of them goes before it is Ready: why, by node.
+    Stalls(Vec<(String, String)>),
     /// What was not read, or cannot be decided, and would decide it.
     Unknown(String),
 }
@@ -76,34 +80,15 @@ pub fn fenceposts(deployment: &Deployment) -> Option<(i64, i64)> {
     }
 }
 
-/// Whether a rollout's surge pods would collide, with the pods where they are now and no node cordoned for it.
-///
-/// With `maxUnavailable` old pods make way at once, the one beside a new pod first
-/// (`pkg/controller/controller_utils.go`, `ActivePodsWithRanks`): then only others' ports stay in the way.
-pub fn surge(snapshot: &Snapshot, deployment: &Deployment) -> Surge {
+/// What a rollout's surge pods would run into, with the pods where they are now, as `placement` has them, and no node
+/// cordoned for it.
+pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deployment) -> Surge {
     let namespace = deployment.metadata.namespace.as_str();
     let wanted = deployment.spec.replicas.unwrap_or(1);
-    let spec = creation::admitted(snapshot, namespace, &deployment.spec.template.spec);
-    let ports = host_ports::bound(&spec);
-    let Some((surge, unavailable)) = fenceposts(deployment).filter(|(surge, _)| *surge > 0 && wanted > 0 && !ports.is_empty()) else {
+    let Some((surge, unavailable)) = fenceposts(deployment).filter(|(surge, _)| *surge > 0 && wanted > 0) else {
         return Surge::Free;
     };
-    let mut placement = Placement::new(snapshot);
-    if let Err(missing) = placement.nodes_known().and_then(|()| placement.pods_known()) {
-        return Surge::Unknown(format!("who has which port: {missing}"));
-    }
-    let mine = |pod: &Pod| {
-        let key = workloads::owner(snapshot, pod).key(&pod.metadata.namespace);
-        pod.metadata.namespace == namespace && key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
-    };
-    let siblings: Vec<&Pod> = snapshot.pods.seen().iter().filter(|pod| mine(pod)).collect();
-    if unavailable > 0 {
-        for pod in &siblings {
-            if let Some(node) = pod.node().and_then(|node| placement.index(node)) {
-                placement.remove(node, namespace, &pod.metadata.name);
-            }
-        }
-    }
+    let spec = creation::admitted(snapshot, namespace, &deployment.spec.template.spec);
     let mut labels = deployment.spec.template.metadata.labels.clone();
     labels.insert(REVISION.to_owned(), String::new());
     let pod = Incoming {
@@ -111,14 +96,100 @@ pub fn surge(snapshot: &Snapshot, deployment: &Deployment) -> Surge {
         labels: &labels,
         spec: &spec,
     };
-    let mut unseen = spec.clone();
+    let mine = |pod: &&Pod| {
+        let key = workloads::owner(snapshot, pod).key(&pod.metadata.namespace);
+        let key = key.filter(|_| pod.metadata.namespace == namespace && !pod.finished());
+        key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
+    };
+    let ports = host_ports::bound(&spec);
+    if ports.is_empty() && (unavailable > 0 || refused(placement, &pod).is_none()) {
+        return Surge::Free;
+    }
+    let siblings: Vec<&Pod> = snapshot.pods.seen().iter().filter(mine).collect();
+    // Of a rollout that stands still already, its first pods are what is asked about.
+    let more = siblings.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
+    let first: Vec<&Pod> = siblings.iter().copied().filter(|pod| !pod.ready()).take(more).collect();
+    let placement = without(placement, &first);
+    if !ports.is_empty() {
+        if let Err(missing) = placement.nodes_known().and_then(|()| placement.pods_known()) {
+            return Surge::Unknown(format!("who has which port: {missing}"));
+        }
+        // Old pods make way at once, the one beside a new pod first (`pkg/controller/controller_utils.go`,
+        // `ActivePodsWithRanks`): then only others' ports stay in the way.
+        let placement = if unavailable > 0 {
+            without(&placement, &siblings)
+        } else {
+            placement.clone()
+        };
+        let made = surge.saturating_add(unavailable).min(wanted);
+        match collision(placement, &pod, &ports, &siblings, made) {
+            Surge::Free => {}
+            found => return found,
+        }
+    }
+    if unavailable == 0
+        && let Some(refusals) = refused(&placement, &pod)
+        && refused(&without(&placement, &siblings), &pod).is_none()
+    {
+        return Surge::Stalls(refusals);
+    }
+    Surge::Free
+}
+
+/// Whether the first new pod of a DaemonSet's update is bound to find its own port taken, as it is made beside an old one
+/// on the same node (`pkg/controller/daemon/update.go`): `Some(true)` where it crash-loops, `Some(false)` where it stays
+/// Pending, as the port is declared.
+pub fn beside_itself(set: &DaemonSet) -> Option<bool> {
+    let strategy = &set.spec.update_strategy;
+    let surges = match &strategy.rolling_update.max_surge {
+        None => false,
+        Some(IntOrPercent::Int(number)) => *number > 0,
+        Some(IntOrPercent::Text(share)) => share
+            .strip_suffix('%')
+            .and_then(|text| text.parse().ok())
+            .is_some_and(|percent: i64| percent > 0),
+    };
+    let spec = &set.spec.template.spec;
+    let rolls = matches!(strategy.kind.as_str(), "" | "RollingUpdate");
+    (rolls && surges && !host_ports::bound(spec).is_empty()).then(|| scheduling::node_ports::declared(spec).is_empty())
+}
+
+/// The placement without these pods.
+fn without<'a>(placement: &Placement<'a>, pods: &[&Pod]) -> Placement<'a> {
+    let mut placement = placement.clone();
+    for pod in pods {
+        if let Some(node) = pod.node().and_then(|node| placement.index(node)) {
+            placement.remove(node, &pod.metadata.namespace, &pod.metadata.name);
+        }
+    }
+    placement
+}
+
+/// Why each node refuses the pod; `None` where one may take it, or pods of a lower priority may give way to it.
+fn refused(placement: &Placement<'_>, pod: &Incoming<'_>) -> Option<Vec<(String, String)>> {
+    let decisions = scheduling::decide(placement, pod);
+    if preemption::may_preempt(pod.spec) && !preemption::hopeful(placement, &decisions, preemption::priority(pod.spec)).is_empty() {
+        return None;
+    }
+    let nodes = placement.nodes().iter().map(|node| node.name().to_owned());
+    nodes
+        .zip(decisions)
+        .map(|(node, decision)| match decision {
+            Decision::Refused(why) => Some((node, why)),
+            Decision::Fits | Decision::Unknown(_) => None,
+        })
+        .collect()
+}
+
+/// Whether one of the first pods finds its ports taken.
+fn collision<'a>(mut placement: Placement<'a>, pod: &Incoming<'a>, ports: &[BoundPort], siblings: &[&Pod], made: i64) -> Surge {
+    let mut unseen = pod.spec.clone();
     for container in unseen.containers.iter_mut().chain(unseen.init_containers.iter_mut()) {
         container.ports.clear();
     }
     let is_sibling = |name: &str| name.is_empty() || siblings.iter().any(|pod| pod.metadata.name == name);
-    let made = surge.saturating_add(unavailable).min(wanted);
     for turn in 0..made {
-        match next(&placement, &pod, &unseen, &ports, &is_sibling) {
+        match next(&placement, pod, &unseen, ports, &is_sibling) {
             // Only of the first one it is known who is there.
             Step::Collides(collision) => {
                 return Surge::Collides(Collision {
@@ -128,7 +199,7 @@ pub fn surge(snapshot: &Snapshot, deployment: &Deployment) -> Surge {
             }
             Step::Unknown(why) => return Surge::Unknown(why),
             Step::Nowhere => return Surge::Free,
-            Step::Goes(node) => placement.bind(node, surge_pod(namespace, &labels, &spec)),
+            Step::Goes(node) => placement.bind(node, surge_pod(pod)),
         }
     }
     Surge::Free
@@ -200,12 +271,12 @@ fn taken_on(placement: &Placement<'_>, node: usize, namespace: &str, ports: &[Bo
     taken
 }
 
-fn surge_pod<'a>(namespace: &'a str, labels: &'a StringMap, spec: &'a PodSpec) -> Occupant<'a> {
+fn surge_pod<'a>(pod: &Incoming<'a>) -> Occupant<'a> {
     Occupant {
-        namespace,
+        namespace: pod.namespace,
         name: "",
-        labels,
-        spec,
+        labels: pod.labels,
+        spec: pod.spec,
         terminating: false,
     }
 }
@@ -242,13 +313,21 @@ mod tests {
     /// `free`, `? why`, or how it collides, on how many nodes, and with whom.
     fn said(text: &str) -> String {
         let snapshot = snapshot(text);
-        words(surge(&snapshot, &snapshot.deployments.seen()[0]))
+        words(first(&snapshot))
+    }
+
+    fn first(snapshot: &Snapshot) -> Surge {
+        surge(snapshot, &Placement::new(snapshot), &snapshot.deployments.seen()[0])
     }
 
     fn words(surge: Surge) -> String {
         match surge {
             Surge::Free => "free".to_owned(),
             Surge::Unknown(why) => format!("? {why}"),
+            Surge::Stalls(refusals) => {
+                let refusals = refusals.iter().map(|(node, why)| format!("{node} {why}"));
+                format!("stalls: {}", refusals.collect::<Vec<_>>().join(", "))
+            }
             Surge::Collides(collision) => format!(
                 "{} {}: {}",
                 if collision.certain { "surely" } else { "maybe" },
@@ -321,7 +400,7 @@ mod tests {
     #[test]
     fn what_needs_no_port_or_has_nowhere_to_go_does_not_collide() {
         assert_eq!(said(&cluster(&["a"], 1, "", "containers: [{name: c}]", "")), "free");
-        let large = "containers: [{name: c, args: [--port=1], resources: {requests: {cpu: 3}}}]";
+        let large = "containers: [{name: c, args: [--port=1], resources: {requests: {cpu: 5}}}]";
         assert_eq!(said(&cluster(&["a"], 1, "", large, "")), "free");
     }
 
@@ -329,9 +408,51 @@ mod tests {
     fn what_was_not_read_is_not_known() {
         let text = cluster(&["a", "b"], 2, "", UNDECLARED, "");
         let unread = without(&[crate::cluster::kinds::Kind::Pod], &text);
-        assert!(words(surge(&unread, &unread.deployments.seen()[0])).starts_with("? who has which port"));
+        assert!(words(first(&unread)).starts_with("? who has which port"));
         let other = cluster(&["a", "b"], 2, "", &format!("schedulerName: x, {UNDECLARED}"), "");
         assert_eq!(said(&other), "? what scheduler x decides");
+    }
+
+    #[test]
+    fn a_rollout_that_waits_for_those_who_wait_for_it() {
+        let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: host, labelSelector: {matchLabels: {app: x}}}]}}";
+        let said_of = |nodes: &[&str], strategy: &str, spec: &str, more: &str| {
+            said(&cluster(nodes, 2, strategy, &format!("containers: [{{name: c}}], {spec}"), more))
+        };
+        let why = "node(s) didn't match pod anti-affinity rules";
+        assert_eq!(said_of(&["a", "b"], "", apart, ""), format!("stalls: a {why}, b {why}"));
+        assert_eq!(said_of(&["a", "b", "c"], "", apart, ""), "free");
+        for strategy in [
+            "type: Recreate",
+            "rollingUpdate: {maxUnavailable: 1}",
+            "rollingUpdate: {maxSurge: 0, maxUnavailable: 1}",
+        ] {
+            assert_eq!(said_of(&["a", "b"], strategy, apart, ""), "free");
+        }
+        // A hard spread finds no place only where a domain stays empty.
+        assert_eq!(said_of(&["a", "b"], "", SPREAD, ""), "free");
+        let empty =
+            "---\napiVersion: v1\nkind: Node\nmetadata: {name: c, labels: {host: c}}\nspec: {taints: [{key: k, effect: NoSchedule}]}\n";
+        let why = "node(s) didn't match pod topology spread constraints";
+        assert_eq!(
+            said_of(&["a", "b"], "", SPREAD, empty),
+            format!("stalls: a {why}, b {why}, c node(s) had untolerated taint(s): k:NoSchedule")
+        );
+        for counts_less in ["nodeTaintsPolicy: Honor", "matchLabelKeys: [pod-template-hash]"] {
+            let spread = SPREAD.replace("maxSkew", &format!("{counts_less}, maxSkew"));
+            assert_eq!(said_of(&["a", "b"], "", &spread, empty), "free", "{counts_less}");
+        }
+        // So does room that only the old ones hold; what nothing of its own takes up is no matter of the rollout.
+        let large = |cpu: &str| format!("containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]");
+        assert_eq!(said(&cluster(&["a"], 1, "", &large("3"), "")), "stalls: a Insufficient cpu");
+        assert_eq!(said(&cluster(&["a"], 1, "", &large("2"), "")), "free");
+        assert_eq!(said(&cluster(&["a"], 1, "", &large("5"), "")), "free");
+        let lesser = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: o, namespace: e}\nspec: {nodeName: a, priority: -1, containers: [{name: c, resources: {requests: {cpu: 2}}}]}\n";
+        assert_eq!(said(&cluster(&["a"], 1, "", &large("2"), lesser)), "free");
+        assert_eq!(
+            said(&cluster(&["a"], 1, "", &large("2"), &lesser.replace("-1", "0"))),
+            "stalls: a Insufficient cpu"
+        );
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Action {
     }
 }
 
-/// What becomes of the replacement of an evicted pod.
+/// What becomes of the replacement of an evicted pod, from harmless to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplacementOutcome {
@@ -155,10 +155,10 @@ pub enum ReplacementOutcome {
     Gated,
     /// No node takes it.
     Pending,
-    /// Placed where a port that it binds is taken.
-    CrashLoops,
     /// Its creation is refused.
     NotCreated,
+    /// Placed where a port that it binds is taken.
+    CrashLoops,
     /// Not decidable from what was read.
     Unknown,
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::document::Header;
 use super::finding::{Finding, NotAssessed, Verdict};
-use super::page::{Page, Report};
+use super::page::{Block, Page, Prose, Report};
 use super::style::Tint;
 use super::table::{Cell, Table};
 use super::view;
@@ -27,6 +27,8 @@ pub struct LeaseStatus {
     pub leases: Vec<LeaseRow>,
     /// Leases that should exist and do not.
     pub missing: Vec<MissingLease>,
+    /// Workloads of components, `kind/name`, whose replicas elect nobody by their arguments.
+    pub without_election: Vec<String>,
     /// What was not assessed.
     pub not_assessed: Vec<NotAssessed>,
 }
@@ -101,20 +103,23 @@ pub struct MissingLease {
     pub namespace: String,
     /// Workload whose replicas should elect its holder, `kind/name`.
     pub component: String,
+    /// Kind of the object by which they elect: `Lease`, or by their arguments `ConfigMap` or `Endpoints`.
+    pub lock: &'static str,
 }
 
 impl Report for LeaseStatus {
     fn page(&self, wide: bool) -> Page {
         let good = if self.header.observed_at.is_some() {
-            "Every election has a leader that runs and renews its lease"
+            "Every election by a lease has a leader that runs and renews it"
         } else {
-            "Every election has a leader that runs; how fresh its lease is, the files do not tell"
+            "Every election by a lease has a leader that runs; how fresh the lease is, the files do not tell"
         };
         let headline = view::headline(&self.header, self.verdict, &self.findings, good, wide);
         let mut page = Page::new("Leases");
         let said = headline.text.clone();
         page.section("", [headline.into()]);
         page.section("Leases", [leases(self, wide).into()]);
+        page.section("", notes(self));
         page.findings(&self.findings, &said, wide);
         page.not_assessed(&self.not_assessed);
         page
@@ -124,6 +129,12 @@ impl Report for LeaseStatus {
     fn names(&self) -> Vec<String> {
         self.leases.iter().map(|lease| format!("lease/{}", lease.name)).collect()
     }
+}
+
+/// What the table does not have.
+fn notes(doc: &LeaseStatus) -> Option<Block> {
+    let all = some_of(&doc.without_election, doc.without_election.len());
+    (!doc.without_election.is_empty()).then(|| Prose::text(format!("By its arguments elects nobody: {all}.")).into())
 }
 
 fn leases(doc: &LeaseStatus, wide: bool) -> Table {
@@ -184,13 +195,19 @@ fn leases(doc: &LeaseStatus, wide: bool) -> Table {
         table.push(cells, below);
     }
     for lease in &doc.missing {
-        let mut cells = vec![
-            Cell::new(&lease.name),
-            Cell::new("-"),
-            Cell::new("does not exist").tinted(Some(Tint::Bad)),
-        ];
+        let (state, below) = match lease.lock {
+            "Lease" => (
+                Cell::new("does not exist").tinted(Some(Tint::Bad)),
+                format!("should be held by a replica of {}", lease.component),
+            ),
+            lock => (
+                Cell::new("no lease").tinted(Some(Tint::Unknown)),
+                format!("{} elects by {lock}: who leads is not known", lease.component),
+            ),
+        };
+        let mut cells = vec![Cell::new(&lease.name), Cell::new("-"), state];
         cells.extend((cells.len()..headers.len()).map(|_| Cell::new("-")));
-        table.push(cells, vec![format!("should be held by a replica of {}", lease.component)]);
+        table.push(cells, vec![below]);
     }
     table
 }

@@ -1,5 +1,7 @@
 //! `placement`: the document, and how a person reads it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::document::Header;
@@ -49,6 +51,10 @@ pub struct ComponentPlacement {
     pub leaders: Vec<String>,
     /// Nodes that leaders are on, once each; also where several replicas share one and nobody can tell which leads.
     pub leader_nodes: Vec<String>,
+    /// Whether its replicas elect a leader, by their arguments; `null` for what is no component of GPUStack.
+    pub elects: Option<bool>,
+    /// How its elections stand.
+    pub elections: Vec<ElectionState>,
     /// Replicas, by name.
     pub replicas: Vec<Replica>,
     /// What the API server calls and it answers: `webhook/NAME`, `apiservice/NAME`, `conversion/NAME`.
@@ -59,6 +65,56 @@ pub struct ComponentPlacement {
     pub loss_of_node: Vec<LossOfNode>,
     /// What the loss of each zone with replicas would take.
     pub loss_of_zone: Vec<LossOfZone>,
+}
+
+/// How an election stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElectionState {
+    /// Name of the lease.
+    pub lease: String,
+    /// What is led, such as `csi-provisioner`.
+    pub of: String,
+    /// Whether somebody leads.
+    pub state: Leadership,
+    /// Shortest and longest time without a leader after the leader's node is lost, in seconds; `null` where nobody leads, or
+    /// nobody could take over.
+    pub gap_after_loss: Option<[i64; 2]>,
+}
+
+/// Whether somebody leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Leadership {
+    /// A replica that runs holds the lease.
+    Held,
+    /// Its holder gave it up, and nobody has taken it yet.
+    Released,
+    /// Nobody renewed it for longer than it lasts.
+    Stale,
+    /// Who holds it does not run.
+    HolderGone,
+    /// There is no such lease.
+    Missing,
+    /// The replicas lock something else than a lease, which is not read.
+    NoLease,
+    /// What would tell was not read.
+    Unknown,
+}
+
+impl Leadership {
+    /// Why no replica is marked; `None` where one is.
+    const fn why_unmarked(self) -> Option<&'static str> {
+        match self {
+            Self::Held => None,
+            Self::Released => Some("the lease is released"),
+            Self::Stale => Some("the lease ran out"),
+            Self::HolderGone => Some("who holds the lease does not run"),
+            Self::Missing => Some("there is no lease"),
+            Self::NoLease => Some("not known, as it locks no lease"),
+            Self::Unknown => Some("not known, as the lease or its holder was not read"),
+        }
+    }
 }
 
 /// What has become of a replica.
@@ -196,6 +252,7 @@ impl Report for Placement {
         if wide {
             page.section("Replicas", [replicas(self).into()]);
             page.section("Losses", [losses(self).into()]);
+            page.section("Leaders", [elections(self).into()]);
         } else {
             page.section("Components", [components(self).into()]);
         }
@@ -319,8 +376,10 @@ fn places(component: &ComponentPlacement) -> String {
     written.collect::<Vec<_>>().join(" ")
 }
 
+/// The zones of the Ready replicas.
 fn zones(component: &ComponentPlacement) -> String {
-    let mut zones: Vec<&str> = component.replicas.iter().filter_map(|replica| replica.zone.as_deref()).collect();
+    let ready = component.replicas.iter().filter(|replica| replica.state == ReplicaState::Ready);
+    let mut zones: Vec<&str> = ready.filter_map(|replica| replica.zone.as_deref()).collect();
     zones.sort_unstable();
     zones.dedup();
     zones.join(" ")
@@ -376,7 +435,30 @@ fn if_lost(component: &ComponentPlacement) -> (String, Option<Tint>) {
     if let Some(loss) = alone {
         text.push_str(&format!("; all in zone {}", loss.zone));
     }
-    (text, alone.map(|_| Tint::Risk))
+    let (change, lasts) = change_of_leader(component);
+    text.push_str(&change);
+    (text, (alone.is_some() || lasts).then_some(Tint::Risk))
+}
+
+/// Who leads after the loss of a leader's node, and whether that may be nobody.
+fn change_of_leader(component: &ComponentPlacement) -> (String, bool) {
+    let mut held = component
+        .elections
+        .iter()
+        .filter(|election| election.state == Leadership::Held)
+        .map(|election| election.gap_after_loss)
+        .peekable();
+    if held.peek().is_none() {
+        return (String::new(), false);
+    }
+    match held.collect::<Option<Vec<_>>>() {
+        None => ("; no new leader".to_owned(), true),
+        Some(gaps) => {
+            let shortest = gaps.iter().map(|gap| gap[0]).min().unwrap_or_default();
+            let longest = gaps.iter().map(|gap| gap[1]).max().unwrap_or_default();
+            (format!("; new leader in {shortest}-{longest}s"), false)
+        }
+    }
 }
 
 /// What kinds of callers are meant, such as `webhook and API`.
@@ -407,6 +489,44 @@ fn replicas(doc: &Placement) -> Table {
                 ],
                 Vec::from_iter(replica.reason.clone()),
             );
+        }
+    }
+    table
+}
+
+fn elections(doc: &Placement) -> Table {
+    let mut table = Table::new(&["COMPONENT", "LEADS", "LEASE", "STATE", "IF ITS NODE IS LOST"], 3);
+    for component in &doc.components {
+        for election in &component.elections {
+            let (state, tint) = match election.state.why_unmarked() {
+                None => ("held", None),
+                Some(why) => (why, Some(Tint::Risk)),
+            };
+            let lost = match (election.state, election.gap_after_loss) {
+                (_, Some([shortest, longest])) => Cell::new(format!("new leader in {shortest}-{longest}s")),
+                (Leadership::Held, None) => Cell::new("no new leader").tinted(Some(Tint::Risk)),
+                _ => Cell::new(""),
+            };
+            table.push(
+                vec![
+                    Cell::new(name(doc, component)),
+                    Cell::new(&election.of),
+                    Cell::new(&election.lease),
+                    Cell::new(state).tinted(tint),
+                    lost,
+                ],
+                vec![],
+            );
+        }
+        if component.elects == Some(false) && component.desired != Some(0) {
+            let cells = [
+                name(doc, component),
+                String::new(),
+                String::new(),
+                "elects nobody".to_owned(),
+                String::new(),
+            ];
+            table.push(cells.into_iter().map(Cell::new).collect(), vec![]);
         }
     }
     table
@@ -468,12 +588,38 @@ fn nodes(doc: &Placement, wide: bool) -> Table {
     table
 }
 
-/// What the mark and the last column of the table mean.
-fn legend(doc: &Placement, wide: bool) -> Option<Block> {
-    let marked = doc.components.iter().any(|component| !component.leader_nodes.is_empty());
-    let mark = if marked { "* holds a lease, and leads. " } else { "" };
-    let text = format!("{mark}If a node is lost: Ready replicas without the node that holds most of them, before any is replaced.");
-    (!doc.components.is_empty() && !wide).then(|| Prose::text(text).into())
+/// What the marks and the last column of the table mean.
+fn legend(doc: &Placement, wide: bool) -> Vec<Block> {
+    if doc.components.is_empty() || wide {
+        return Vec::new();
+    }
+    let lost = "If a node is lost: Ready replicas without the node that holds most of them, before any is replaced";
+    let leads = doc.components.iter().any(|component| !component.leader_nodes.is_empty());
+    let mut blocks = vec![if leads {
+        let mark = "* holds a lease, and leads.";
+        Prose::text(format!("{mark} {lost}; a new leader where it was the leader's.")).into()
+    } else {
+        Prose::text(format!("{lost}.")).into()
+    }];
+    // Why nobody is marked, and of whom.
+    let mut unmarked: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for component in doc.components.iter().filter(|component| component.desired != Some(0)) {
+        if component.elects == Some(false) {
+            unmarked.entry("elects nobody").or_default().push(name(doc, component));
+        }
+        let several = component.elections.len() > 1;
+        for election in &component.elections {
+            let Some(why) = election.state.why_unmarked() else { continue };
+            let of = if several { format!(" ({})", election.of) } else { String::new() };
+            unmarked.entry(why).or_default().push(name(doc, component) + &of);
+        }
+    }
+    let whys = unmarked.iter().map(|(why, of)| format!("{} ({why})", some_of(of, NAMED)));
+    let whys: Vec<String> = whys.collect();
+    if !whys.is_empty() {
+        blocks.push(Prose::labelled("Without *", sentence(&whys.join("; "))).into());
+    }
+    blocks
 }
 
 /// The DaemonSets in a sentence.

@@ -30,6 +30,12 @@ pub fn headline(header: &Header, verdict: Verdict, findings: &[Finding], good: &
         .rev()
         .max_by_key(|finding| (finding.severity, urgency(finding), finding.certainty));
     let mut notes = Vec::new();
+    if verdict == Verdict::Safe {
+        // What `safe` does not promise.
+        notes.push(Prose::text(
+            "As things stand; drain-preflight NODE says what a drain would do.".to_owned(),
+        ));
+    }
     if let Some(finding) = worst {
         let text = finding.remedy.text.trim_end_matches(':').trim_end_matches("; or now");
         notes.push(Prose::labelled(
@@ -42,7 +48,7 @@ pub fn headline(header: &Header, verdict: Verdict, findings: &[Finding], good: &
     }
     Headline {
         verdict,
-        text: worst.map_or_else(|| sentence(good), |finding| sentence(&capital(&finding.message))),
+        text: sentence(&capital(worst.map_or(good, |finding| finding.message.as_str()))),
         notes,
     }
 }

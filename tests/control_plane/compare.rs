@@ -56,16 +56,22 @@ pub fn expected(expect: &Expect, document: &Value) -> Vec<String> {
             problems.push(format!("the state expects {what} {stated}; the document has {found}"));
         }
     }
+    problems.extend(codes(&expect.findings, &expect.absent, document));
+    problems
+}
+
+/// Findings that must be there and are not, and the other way round.
+pub fn codes(there: &[String], absent: &[String], document: &Value) -> Vec<String> {
     let codes: BTreeSet<&str> = items(&document["findings"])
         .filter_map(|finding| finding["code"].as_str())
         .collect();
-    for code in expect.findings.iter().filter(|code| !codes.contains(code.as_str())) {
-        problems.push(format!("the state expects the finding {code}; the document has {codes:?}"));
-    }
-    for code in expect.absent.iter().filter(|code| codes.contains(code.as_str())) {
-        problems.push(format!("the state expects no finding {code}; the document has it"));
-    }
-    problems
+    let kind = &document["kind"];
+    let missing = there.iter().filter(|code| !codes.contains(code.as_str()));
+    let present = absent.iter().filter(|code| codes.contains(code.as_str()));
+    missing
+        .map(|code| format!("the state expects the finding {code}; the {kind} has {codes:?}"))
+        .chain(present.map(|code| format!("the state expects no finding {code}; the {kind} has it")))
+        .collect()
 }
 
 /// Everything in the document that reality contradicts.
@@ -193,7 +199,7 @@ fn evictions(document: &Value, reality: &Reality, followed: bool, problems: &mut
         // Only built-in controllers run here: nothing replaces the pods of a custom kind.
         for (workload, predicted) in replacements.iter().filter(|(workload, _)| builtin(workload)) {
             let real = reality.replacements.get(*workload).unwrap_or(&none);
-            replaced(workload, predicted, real, not_created(workload, real, reality), problems);
+            replaced(workload, predicted, real, problems);
         }
     }
 }
@@ -214,14 +220,7 @@ fn builtin(workload: &str) -> bool {
 /// From harmless to worst; a possible replacement covers itself and everything before it.
 const REPLACEMENTS: [&str; 6] = ["none", "lands", "gated", "pending", "not-created", "crash-loops"];
 
-/// Without those that are not made as long as the pod that they replace is still ending.
-fn not_created(workload: &str, new: &Replacements, reality: &Reality) -> usize {
-    let waits = workload.starts_with("StatefulSet/") || workload.starts_with("Job/");
-    let ending = |pod: &&PodReality| waits && pod.workload == workload && pod.fate == Fate::Terminating;
-    new.not_created.saturating_sub(reality.pods.iter().filter(ending).count())
-}
-
-fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, not_created: usize, problems: &mut Vec<String>) {
+fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, problems: &mut Vec<String>) {
     if predicted.iter().any(|replacement| replacement["outcome"] == "unknown") {
         return;
     }
@@ -231,7 +230,7 @@ fn replaced(workload: &str, predicted: &[&Value], real: &Replacements, not_creat
         ("lands", running),
         ("gated", real.gated),
         ("pending", real.pending),
-        ("not-created", not_created),
+        ("not-created", real.not_created),
         ("crash-loops", real.crash_looping.len()),
     ];
     let certain = predicted
@@ -335,7 +334,7 @@ fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) 
         let really = [
             ("gated", new.gated),
             ("pending", new.pending),
-            ("not-created", not_created(workload, new, reality)),
+            ("not-created", new.not_created),
             ("crash-loops", new.crash_looping.len()),
         ];
         for (outcome, seen) in really {

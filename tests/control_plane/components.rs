@@ -6,7 +6,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 const PROGRAMS: [&str; 5] = ["server", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"];
-const VERSION: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
 
 /// The folder with etcd (`server`), the three components and kubectl; builds them first if they are not there.
 pub fn built() -> Result<PathBuf, String> {
@@ -14,15 +13,53 @@ pub fn built() -> Result<PathBuf, String> {
     BUILT.get_or_init(build).clone()
 }
 
+/// The module that names the versions: `components`, or `components-VERSION` where `KUBERNETES` asks for an older one.
+fn module() -> PathBuf {
+    let folder = match std::env::var("KUBERNETES") {
+        Ok(version) => format!("components-{version}"),
+        Err(_) => "components".to_owned(),
+    };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane").join(folder)
+}
+
+/// The version of Kubernetes that is tested with, `v1.X.Y`.
+pub fn version() -> Result<String, String> {
+    let file = module().join("go.mod");
+    let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let mut words = text.split_whitespace().skip_while(|word| *word != "k8s.io/kubernetes");
+    let version = words
+        .nth(1)
+        .ok_or_else(|| format!("{} requires no k8s.io/kubernetes", file.display()))?;
+    Ok(version.to_owned())
+}
+
+/// What the linker writes into each program: without it they call themselves `v0.0.0-master`.
+fn stamp() -> Result<String, String> {
+    let version = version()?;
+    let minor = version.split('.').nth(1).unwrap_or_default();
+    let set = |name: &str, value: &str| format!("-X k8s.io/component-base/version.{name}={value}");
+    Ok([
+        "-s -w".to_owned(),
+        set("gitVersion", &version),
+        set("gitMajor", "1"),
+        set("gitMinor", minor),
+    ]
+    .join(" "))
+}
+
 fn build() -> Result<PathBuf, String> {
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_plane/components");
+    let module = module();
     let cache = cache_root()?.join("kubectl-gpustack_ha/control-plane");
     let finished = cache.join(key(&module)?);
+    let there = || PROGRAMS.iter().all(|program| finished.join(program).is_file());
+    if there() {
+        return Ok(finished);
+    }
     fs::create_dir_all(&cache).map_err(|error| format!("cannot make {}: {error}", cache.display()))?;
     // Held until this function returns: a second run waits here instead of building the same.
     let lock = File::create(cache.join("lock")).map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
     lock.lock().map_err(|error| format!("cannot lock {}: {error}", cache.display()))?;
-    if PROGRAMS.iter().all(|program| finished.join(program).is_file()) {
+    if there() {
         return Ok(finished);
     }
     eprintln!(
@@ -31,7 +68,7 @@ fn build() -> Result<PathBuf, String> {
     );
     let partial = tempfile::tempdir_in(&cache).map_err(|error| format!("cannot build in {}: {error}", cache.display()))?;
     let output = Command::new("go")
-        .args(["install", "-trimpath", "-ldflags", VERSION, "tool"])
+        .args(["install", "-trimpath", "-ldflags", &stamp()?, "tool"])
         .current_dir(&module)
         .env("GOBIN", partial.path())
         .env("GOFLAGS", "-mod=readonly")

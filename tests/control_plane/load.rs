@@ -182,7 +182,7 @@ fn node_object(node: &Node, index: u8) -> Value {
         "status": {"capacity": room, "allocatable": room,
             "addresses": [{"type": "InternalIP", "address": kubelet::node_address(index)}, {"type": "Hostname", "address": node.name}],
             "conditions": [condition("Ready", "True"), condition("MemoryPressure", "False"), condition("DiskPressure", "False"), condition("PIDPressure", "False")],
-            "nodeInfo": {"kubeletVersion": "v1.36.3", "operatingSystem": "linux", "architecture": "amd64", "osImage": "", "kernelVersion": "",
+            "nodeInfo": {"kubeletVersion": crate::components::version().unwrap_or_default(), "operatingSystem": "linux", "architecture": "amd64", "osImage": "", "kernelVersion": "",
                 "containerRuntimeVersion": "", "bootID": "", "machineID": "", "systemUUID": "", "kubeProxyVersion": ""}}})
 }
 

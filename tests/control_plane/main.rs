@@ -139,7 +139,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let dry_run = std::env::var_os(RESULT).map(|_| reality::dry_run(&cluster, drain));
     let captured = record::capture(&cluster);
     let predicted = (!observe_only()).then(|| preflight::run(&cluster, drain, &captured));
-    let viewed = (!observe_only()).then(|| views::run(&cluster, &captured));
+    let viewed = (!observe_only()).then(|| views::run(&cluster, &captured, &state.expect));
     let watch = (!observe_only()).then(|| views::Watch::begin(&cluster));
     let reality = reality::observe(&cluster, &api, &state, drain);
     say("drained and settled");

@@ -44,7 +44,7 @@ pub fn settle(api: &Api, patience: Duration, deadline: Duration, done: impl Fn()
     }
 }
 
-/// The owners that have fewer pods than they want, by how many.
+/// The owners that have fewer pods than they want, by how many; without those that they make only once a pod has ended.
 pub fn missing(api: &Api) -> Vec<(String, usize)> {
     let (pods, sets) = (api.list("/api/v1/pods"), api.list("/apis/apps/v1/replicasets"));
     let mut missing = Vec::new();
@@ -61,10 +61,17 @@ pub fn missing(api: &Api) -> Vec<(String, usize)> {
                 continue;
             }
             let key = observed::key(&owner);
-            let active = pods.iter().filter(|pod| active(pod) && observed::owner(pod, &sets) == key).count();
+            let own = pods.iter().filter(|pod| observed::owner(pod, &sets) == key);
+            // A StatefulSet waits until the pod is no more, a Job with this policy until it has ended.
+            let stands_in_the_way = |pod: &Value| match kind {
+                "StatefulSet" => true,
+                "Job" => owner["spec"]["podReplacementPolicy"] == "Failed" && !ended(pod),
+                _ => false,
+            };
+            let there = own.filter(|pod| active(pod) || stands_in_the_way(pod)).count();
             let wanted = usize::try_from(wanted(&owner)).unwrap_or_default();
-            if wanted > active {
-                missing.push((key, wanted - active));
+            if wanted > there {
+                missing.push((key, wanted - there));
             }
         }
     }
@@ -94,5 +101,9 @@ fn wanted(owner: &Value) -> u64 {
 
 /// Neither ended nor being deleted.
 pub fn active(pod: &Value) -> bool {
-    !pod["metadata"]["deletionTimestamp"].is_string() && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+    !pod["metadata"]["deletionTimestamp"].is_string() && !ended(pod)
+}
+
+fn ended(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }

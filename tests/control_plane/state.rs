@@ -128,6 +128,21 @@ pub struct Expect {
     /// What the real drain does, as far as it is stated.
     #[serde(default)]
     pub happens: Happens,
+    /// By view, what it must say with `-A` before the drain.
+    #[serde(default)]
+    pub views: BTreeMap<String, Viewed>,
+}
+
+/// What a view must say.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Viewed {
+    /// Codes of findings that must be there.
+    #[serde(default)]
+    pub findings: Vec<String>,
+    /// Codes of findings that must not be there.
+    #[serde(default)]
+    pub absent: Vec<String>,
 }
 
 /// Facts of the real drain; what is left out is not checked.

@@ -1,4 +1,5 @@
-//! Runs the views: live and on files, against what the cluster's own controllers count, and watching a drain.
+//! Runs the views: live and on files, against what the state expects and what the cluster's own controllers count, and
+//! watching a drain.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,28 +10,29 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::record;
+use crate::state::Expect;
+use crate::{compare, record};
 
 const VIEWS: [&str; 3] = ["placement", "leases", "pdb"];
 
 /// Fields that tell where the cluster came from and when, and what hangs on the time.
 const SOURCE_FIELDS: [&str; 6] = ["source", "cluster", "observedAt", "verdict", "findings", "notAssessed"];
 
-/// Every disagreement between the live and the file form, and with what the controllers count.
-pub fn run(cluster: &Cluster, captured: &Path) -> Vec<String> {
-    let mut problems = compared(cluster, captured);
+/// Every disagreement between the live and the file form, with what the state expects, and with what the controllers count.
+pub fn run(cluster: &Cluster, captured: &Path, expect: &Expect) -> Vec<String> {
+    let mut problems = compared(cluster, captured, expect);
     // A controller may have written in between, such as a taint: then both are asked once more.
     for _ in 0..2 {
         if problems.is_empty() {
             break;
         }
         sleep(Duration::from_secs(2));
-        problems = compared(cluster, &record::capture(cluster));
+        problems = compared(cluster, &record::capture(cluster), expect);
     }
     problems
 }
 
-fn compared(cluster: &Cluster, captured: &Path) -> Vec<String> {
+fn compared(cluster: &Cluster, captured: &Path, expect: &Expect) -> Vec<String> {
     let mut problems = Vec::new();
     for view in VIEWS {
         let live = document(&mut command(cluster, view));
@@ -43,8 +45,12 @@ fn compared(cluster: &Cluster, captured: &Path) -> Vec<String> {
                         "{view}: the live and the file form differ:\n  live:  {left}\n  files: {right}"
                     ));
                 }
+                if let Some(viewed) = expect.views.get(view) {
+                    problems.extend(compare::codes(&viewed.findings, &viewed.absent, &live));
+                }
                 if view == "placement" {
                     problems.extend(miscounted(&live, captured));
+                    problems.extend(unforeseen(&live, captured));
                 }
             }
             (live, files) => problems.extend([live.err(), files.err()].into_iter().flatten()),
@@ -53,15 +59,56 @@ fn compared(cluster: &Cluster, captured: &Path) -> Vec<String> {
     problems
 }
 
-/// Deployments of which other numbers are told than their controller reports.
-fn miscounted(placement: &Value, captured: &Path) -> Vec<String> {
+/// The objects that were captured.
+fn objects(captured: &Path) -> Vec<Value> {
     let text = fs::read_to_string(captured).expect("the capture");
     let list: Value = serde_saphyr::from_str(&text).expect("YAML");
-    let deployments = list["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|item| item["kind"] == "Deployment");
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// Rollouts that stand still for want of a place, though nothing is said of them.
+fn unforeseen(placement: &Value, captured: &Path) -> Vec<String> {
+    let objects = objects(captured);
+    let of_kind = |kind: &'static str| objects.iter().filter(move |item| item["kind"] == kind);
+    let owned = |item: &Value, owner: &Value| {
+        let mut owners = item["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owners.any(|reference| reference["uid"] == owner["metadata"]["uid"])
+    };
+    let revision = |item: &Value| item["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone();
+    let told = |name: &Value| {
+        let mut findings = placement["findings"].as_array().into_iter().flatten();
+        findings.any(|finding| {
+            finding["object"]["name"] == *name && (finding["code"] == "rollout-stalls" || finding["code"] == "surge-port-collision")
+        })
+    };
+    let wedged = of_kind("Deployment").filter(|deployment| {
+        let wanted = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
+        let may_be_missing = match &deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] {
+            Value::Number(number) => number.as_i64().unwrap_or(0),
+            share => {
+                share
+                    .as_str()
+                    .and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok())
+                    .unwrap_or(0)
+                    * wanted
+                    / 100
+            }
+        };
+        let newest = of_kind("ReplicaSet").find(|set| owned(set, deployment) && revision(set) == revision(deployment));
+        let homeless = |set: &Value| of_kind("Pod").any(|pod| owned(pod, set) && pod["spec"]["nodeName"].is_null());
+        let others = deployment["status"]["replicas"].as_i64() > deployment["status"]["updatedReplicas"].as_i64();
+        may_be_missing == 0 && others && newest.is_some_and(homeless)
+    });
+    let names = wedged.map(|deployment| &deployment["metadata"]["name"]).filter(|name| !told(name));
+    names
+        .map(|name| format!("placement: the rollout of {name} stands still, and nothing says so"))
+        .collect()
+}
+
+/// Deployments of which other numbers are told than their controller reports.
+fn miscounted(placement: &Value, captured: &Path) -> Vec<String> {
+    let objects = objects(captured);
+    let deployments = objects.iter().filter(|item| item["kind"] == "Deployment");
     let rows = placement["components"].as_array();
     let mut problems = Vec::new();
     for deployment in deployments {
@@ -112,8 +159,17 @@ fn timeless(document: &Value) -> Value {
     document
 }
 
-/// Takes what hangs on the time from the leases of a document that has any.
+/// Takes what hangs on the time from the leases of a document that has any, and from who leads by them: nobody renews
+/// here, so that each runs out.
 pub fn without_ages(document: &mut Value) {
+    for component in document.get_mut("components").and_then(Value::as_array_mut).into_iter().flatten() {
+        for field in ["elections", "leaders", "leaderNodes"] {
+            component[field] = Value::Null;
+        }
+        for replica in component.get_mut("replicas").and_then(Value::as_array_mut).into_iter().flatten() {
+            replica["leads"] = Value::Null;
+        }
+    }
     for lease in document.get_mut("leases").and_then(Value::as_array_mut).into_iter().flatten() {
         for field in ["ageSeconds", "stale", "transitions"] {
             lease[field] = Value::Null;

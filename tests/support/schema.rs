@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use jsonschema::Validator;
+use jsonschema::{Resource, Validator};
 use serde_json::Value;
 
 thread_local! {
@@ -27,11 +27,21 @@ pub fn errors(schema: &str, document: &Value) -> Vec<String> {
     })
 }
 
-fn validator(schema: &str) -> Validator {
+/// The schema of that name.
+pub fn read(schema: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{schema}.schema.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
-    jsonschema::validator_for(&schema).expect("the schema is one")
+    serde_json::from_str(&text).expect("the schema is JSON")
+}
+
+fn validator(schema: &str) -> Validator {
+    let common = read("common");
+    let name = common["$id"].as_str().expect("an id").to_owned();
+    let common = Resource::from_contents(common).expect("a schema");
+    jsonschema::options()
+        .with_resource(name, common)
+        .build(&read(schema))
+        .expect("the schema is one")
 }
 
 /// Fails the test where the document is not valid.

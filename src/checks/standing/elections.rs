@@ -3,7 +3,7 @@
 use crate::cluster::objects::Pod;
 use crate::gpustack::components::ComponentId;
 use crate::kubernetes::leases::{self, Holder};
-use crate::report::finding::{Certainty, Finding, Severity};
+use crate::report::finding::{Certainty, Finding, Remedy, Severity};
 use crate::report::words::span;
 
 use super::facts::{Facts, Led, Workload};
@@ -78,6 +78,12 @@ fn about_lease(led: &Led<'_>, code: Code, severity: Severity, message: String) -
     )
 }
 
+fn see_logs(facts: &Facts<'_>, workload: &Workload<'_>) -> Remedy {
+    let (reference, namespace) = (workload.reference(), &workload.key.namespace);
+    let logs = ["logs", &reference, "-n", namespace, "--all-containers", "--tail=50"];
+    remedy("see what its replicas say of the election:", Some(facts.kubectl.line(logs)), None)
+}
+
 /// Elections without a lease.
 pub fn missing(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -85,26 +91,33 @@ pub fn missing(facts: &Facts<'_>) -> Vec<Finding> {
         if !matches!(led.lease, Ok(None)) || !workload.pods.iter().any(|pod| facts.ready(pod)) {
             continue;
         }
+        let name = &workload.key.name;
         let mut item = about_lease(
             led,
             Code::LeaseMissing,
             Severity::AtRisk,
-            format!("the lease of {} ({}) does not exist", workload.key.name, led.election.of),
+            match led.election.lock {
+                "Lease" => format!("the lease of {name} ({}) does not exist", led.election.of),
+                lock => format!(
+                    "{name} ({}) elects by {lock}, not by a lease, so who leads is not known",
+                    led.election.of
+                ),
+            },
         );
         item.evidence = vec![format!("no lease {} in namespace {}", led.election.lease, led.election.namespace)];
-        item.consequence = "as far as can be told nobody leads, so nothing is reconciled".to_owned();
-        item.remedy = remedy(
-            "see what its replicas say of the election:",
-            Some(facts.kubectl.line([
-                "logs",
-                &workload.reference(),
-                "-n",
-                &workload.key.namespace,
-                "--all-containers",
-                "--tail=50",
-            ])),
-            None,
-        );
+        (item.consequence, item.remedy) = match led.election.lock {
+            "Lease" => (
+                "as far as can be told nobody leads, so nothing is reconciled".to_owned(),
+                see_logs(facts, workload),
+            ),
+            lock => {
+                item.evidence.push(format!("its arguments choose {lock} as the lock"));
+                (
+                    "how long it is without a leader once the holder's node is lost cannot be told".to_owned(),
+                    remedy("take that argument out, or run a version that locks a Lease", None, None),
+                )
+            }
+        };
         found.push(item);
     }
     found
@@ -147,18 +160,7 @@ pub fn stale(facts: &Facts<'_>) -> Vec<Finding> {
                 led.election.retry_seconds
             )
         };
-        item.remedy = remedy(
-            "see what its replicas say of the election:",
-            Some(facts.kubectl.line([
-                "logs",
-                &workload.reference(),
-                "-n",
-                &workload.key.namespace,
-                "--all-containers",
-                "--tail=50",
-            ])),
-            None,
-        );
+        item.remedy = see_logs(facts, workload);
         found.push(item);
     }
     found

@@ -1,15 +1,17 @@
 //! What the standing checks and the views read: workloads with their pods, elections and callers.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::objects::{Deployment, Lease, Node, Pod, PodSpec, StringMap};
+use crate::cluster::objects::{DaemonSet, Deployment, Lease, Node, Pod, PodSpec, StringMap};
 use crate::cluster::snapshot::{NotRead, Snapshot};
-use crate::gpustack::components::{ComponentId, Election};
+use crate::gpustack::components::{ComponentId, Election, INSTANCE, NAME, PART_OF, label};
 use crate::gpustack::install::{Install, Mode};
 use crate::kubernetes::called::{self, Answering, Called, CalledKind};
 use crate::kubernetes::host_ports::{self, BoundPort};
 use crate::kubernetes::leases::{self, Holder};
-use crate::kubernetes::scheduling::{self, Decision, Incoming};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, Placement};
+use crate::kubernetes::surge::{self, Surge};
 use crate::kubernetes::workloads::{self, Owner, WorkloadKey};
 use crate::report::placement::ReplicaState;
 use crate::report::shell::Kubectl;
@@ -29,6 +31,10 @@ pub struct Facts<'a> {
     pub all: bool,
     /// What is called, with who answers.
     pub called: Vec<(Called<'a>, Answering<'a>)>,
+    /// The pods on their nodes, once that is asked for.
+    placement: OnceCell<Placement<'a>>,
+    /// How the rollout of each Deployment begins, once that is asked for.
+    surges: OnceCell<BTreeMap<(&'a str, &'a str), Surge>>,
 }
 
 /// A workload and what belongs to it.
@@ -95,7 +101,33 @@ impl<'a> Facts<'a> {
             workloads,
             all,
             called,
+            placement: OnceCell::new(),
+            surges: OnceCell::new(),
         }
+    }
+
+    /// How a rollout of the Deployment begins.
+    pub fn surge(&self, deployment: &'a Deployment) -> &Surge {
+        fn key(deployment: &Deployment) -> (&str, &str) {
+            (&deployment.metadata.namespace, &deployment.metadata.name)
+        }
+        let surges = self.surges.get_or_init(|| {
+            let deployments = self.workloads.iter().filter_map(|workload| workload.deployment);
+            let surge = |deployment| surge::surge(self.snapshot, self.placement(), deployment);
+            deployments.map(|deployment| (key(deployment), surge(deployment))).collect()
+        });
+        surges.get(&key(deployment)).unwrap_or(&Surge::Free)
+    }
+
+    /// The pods on their nodes.
+    pub fn placement(&self) -> &Placement<'a> {
+        self.placement.get_or_init(|| Placement::new(self.snapshot))
+    }
+
+    /// The install's DaemonSets, or all.
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &'a DaemonSet> {
+        let ours = |set: &&DaemonSet| self.all || self.install.is_some_and(|install| is_ours(install, set));
+        self.snapshot.daemon_sets.seen().iter().filter(ours)
     }
 
     /// Namespaces of the install and its components.
@@ -178,7 +210,7 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     /// The nodes were not read.
-    pub fn suitable(&self, workload: &Workload<'a>) -> Result<Vec<&'a Node>, NotRead> {
+    pub fn suitable(&self, workload: &Workload<'_>) -> Result<Vec<&'a Node>, NotRead> {
         let nodes = self.snapshot.nodes.all()?;
         let Some((labels, spec)) = workload.template else {
             return Ok(nodes.iter().collect());
@@ -243,6 +275,16 @@ pub fn called_name(called: &Called<'_>) -> String {
         CalledKind::Conversion => "conversion",
     };
     format!("{kind}/{}", called.name)
+}
+
+fn is_ours(install: &Install<'_>, set: &DaemonSet) -> bool {
+    let labels = [&set.metadata.labels, &set.spec.template.metadata.labels];
+    let is = |key: &str, wanted: &dyn Fn(&str) -> bool| labels.iter().any(|labels| label(labels, key).is_some_and(wanted));
+    install.lies_in(&set.metadata.namespace)
+        && (is(INSTANCE, &|release| release == install.release)
+            || is(PART_OF, &|whole| whole == "gpustack-operator")
+            || is(NAME, &|name| name == "node-feature-discovery")
+            || is("app", &|app| matches!(app, "csi-nfs-node" | "csi-s3-node")))
 }
 
 /// Why a pod has no node yet, or has not started.

@@ -54,6 +54,7 @@ pub const CHECKS: &[(&[Topic], Check)] = &[
     (&[Placement], spread::skewed),
     (&[Placement], rollout::recreate),
     (&[Placement], rollout::surge_port),
+    (&[Placement], rollout::stalls),
     (&[Placement], taints::everything),
     (&[Placement], taints::not_tolerated),
     (&[Placement], serving::single_endpoint),
@@ -93,6 +94,14 @@ fn gap(facts: &Facts<'_>, workload: &Workload<'_>) -> Severity {
         Ok(nodes) if nodes.len() < 2 => Severity::Info,
         _ => Severity::AtRisk,
     }
+}
+
+/// The command that sets the workload's replicas.
+fn scale(facts: &Facts<'_>, workload: &Workload<'_>, replicas: u32) -> String {
+    let (reference, namespace) = (workload.reference(), &workload.key.namespace);
+    facts
+        .kubectl
+        .line(["scale", &reference, "-n", namespace, &format!("--replicas={replicas}")])
 }
 
 /// What to do by a command, and by the values where there is a key.

@@ -6,7 +6,7 @@ use crate::report::finding::{Finding, Remedy};
 use crate::report::placement::ReplicaState;
 
 use super::facts::{Facts, Workload};
-use super::{about, at_risk, gap, remedy};
+use super::{about, at_risk, gap, remedy, scale};
 use crate::checks::codes::Code;
 use crate::checks::{count, for_good};
 
@@ -164,13 +164,7 @@ pub fn below_ha(facts: &Facts<'_>) -> Vec<Finding> {
         };
         item.remedy = remedy(
             format!("run {replicas} replicas{apart}{}:", for_good(key.as_deref())),
-            Some(facts.kubectl.line([
-                "scale",
-                &workload.reference(),
-                "-n",
-                &workload.key.namespace,
-                &format!("--replicas={replicas}"),
-            ])),
+            Some(scale(facts, workload, replicas)),
             key,
         );
         found.push(item);

@@ -1,14 +1,17 @@
-//! `strategy-recreate`, `surge-port-collision`.
+//! `strategy-recreate`, `surge-port-collision`, `rollout-stalls`.
+
+use std::collections::BTreeMap;
 
 use crate::gpustack::components::Loss;
 use crate::gpustack::values;
+use crate::kubernetes::host_ports;
 use crate::kubernetes::surge::{self, Surge};
-use crate::report::finding::{Certainty, Finding};
+use crate::report::finding::{Certainty, Finding, Severity};
 
-use super::facts::Facts;
+use super::facts::{Facts, Workload};
 use super::{at_risk, remedy};
 use crate::checks::codes::Code;
-use crate::checks::count;
+use crate::checks::{count, finding, listed, object};
 
 /// Components that a rollout stops as a whole, though they have standbys.
 pub fn recreate(facts: &Facts<'_>) -> Vec<Finding> {
@@ -56,10 +59,10 @@ pub fn recreate(facts: &Facts<'_>) -> Vec<Finding> {
 
 /// Rollouts whose new pods find their host port taken.
 pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut found = beside_themselves(facts);
     for workload in &facts.workloads {
         let Some(deployment) = workload.deployment else { continue };
-        let Surge::Collides(collision) = surge::surge(facts.snapshot, deployment) else {
+        let Surge::Collides(collision) = facts.surge(deployment) else {
             continue;
         };
         let fate = if collision.crashes { "crash-loops" } else { "stays Pending" };
@@ -88,19 +91,94 @@ pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
             .collect();
         item.consequence = "the rollout, and with it the upgrade, does not come to an end by itself".to_owned();
         let key = workload.values_key(facts, |mode, id, _| values::strategy(mode, id, "Recreate"));
-        let patch = r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#;
         item.remedy = remedy(
             "let an old pod go before a new one comes: maxSurge 0, or Recreate; or have one node more than replicas:",
-            Some(facts.kubectl.line([
-                "patch",
-                &workload.reference(),
-                "-n",
-                &workload.key.namespace,
-                "--type=merge",
-                "-p",
-                patch,
-            ])),
+            Some(make_room(facts, workload)),
             key,
+        );
+        found.push(item);
+    }
+    found
+}
+
+/// DaemonSets whose updates make a new pod beside the old one that has its port.
+fn beside_themselves(facts: &Facts<'_>) -> Vec<Finding> {
+    let running = facts.daemon_sets().filter(|set| set.status.desired_number_scheduled > 0);
+    running
+        .filter_map(|set| {
+            let fate = if surge::beside_itself(set)? {
+                "crash-loops"
+            } else {
+                "stays Pending"
+            };
+            let (name, namespace) = (&set.metadata.name, &set.metadata.namespace);
+            let mut item = finding(
+                Code::SurgePortCollision,
+                Severity::AtRisk,
+                Certainty::Certain,
+                object("DaemonSet", namespace, name),
+                format!("an update of {name} makes a new pod beside the old one, which has its port, and {fate}"),
+            );
+            let ports = host_ports::bound(&set.spec.template.spec);
+            item.evidence = ports.iter().map(|port| format!("binds {} ({})", port.port, port.from)).collect();
+            item.evidence.push("updateStrategy.rollingUpdate.maxSurge is above zero".to_owned());
+            item.consequence = "the update does not come to an end by itself".to_owned();
+            item.remedy = remedy(
+                "let the old pod go first:",
+                Some(facts.kubectl.line([
+                    "patch",
+                    &format!("daemonset/{name}"),
+                    "-n",
+                    namespace,
+                    "--type=merge",
+                    "-p",
+                    r#"{"spec":{"updateStrategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#,
+                ])),
+                None,
+            );
+            Some(item)
+        })
+        .collect()
+}
+
+/// Lets an old pod go first.
+fn make_room(facts: &Facts<'_>, workload: &Workload<'_>) -> String {
+    facts.kubectl.line([
+        "patch",
+        &workload.reference(),
+        "-n",
+        &workload.key.namespace,
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#,
+    ])
+}
+
+/// Rollouts whose first new pod waits for the old ones, which wait for it.
+pub fn stalls(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for workload in &facts.workloads {
+        let Some(Surge::Stalls(refusals)) = workload.deployment.map(|deployment| facts.surge(deployment)) else {
+            continue;
+        };
+        let name = &workload.key.name;
+        let mut item = at_risk(
+            workload,
+            Code::RolloutStalls,
+            format!("a rollout of {name} does not get on: no node takes a new pod beside the old ones"),
+        );
+        let mut nodes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (node, why) in refusals {
+            nodes.entry(why.clone()).or_default().push(node.clone());
+        }
+        item.evidence = nodes.into_iter().map(|(why, nodes)| format!("{}: {why}", listed(&nodes))).collect();
+        item.evidence
+            .push("maxUnavailable 0: no old pod goes before a new one is Ready".to_owned());
+        item.consequence = "the new pod stays Pending; the old ones go on, and the upgrade does not come to an end by itself".to_owned();
+        item.remedy = remedy(
+            "let an old pod go before a new one comes; or have one node more than replicas:",
+            Some(make_room(facts, workload)),
+            None,
         );
         found.push(item);
     }

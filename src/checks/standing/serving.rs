@@ -10,7 +10,7 @@ use crate::kubernetes::called::{Answering, CalledKind};
 use crate::report::finding::{Certainty, Finding, Severity};
 
 use super::facts::{Facts, called_name};
-use super::{gap, remedy};
+use super::{gap, remedy, scale};
 use crate::checks::codes::Code;
 use crate::checks::{finding, for_good, listed, object};
 
@@ -68,13 +68,7 @@ pub fn single_endpoint(facts: &Facts<'_>) -> Vec<Finding> {
             } else {
                 remedy(
                     format!("run more than one replica, on different nodes{}:", for_good(key.as_deref())),
-                    Some(facts.kubectl.line([
-                        "scale",
-                        &workload.reference(),
-                        "-n",
-                        &workload.key.namespace,
-                        &format!("--replicas={replicas}"),
-                    ])),
+                    Some(scale(facts, workload, replicas)),
                     key,
                 )
             };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cluster::objects::{Pod, TopologySpreadConstraint};
 use crate::gpustack::components::Loss;
 use crate::gpustack::values;
-use crate::kubernetes::scheduling::{self, Decision, Incoming, Placement, SpreadCounts};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, SpreadCounts};
 use crate::kubernetes::selectors;
 use crate::report::finding::{Finding, Remedy, Severity};
 
@@ -291,7 +291,6 @@ pub fn skewed(facts: &Facts<'_>) -> Vec<Finding> {
     if facts.snapshot.nodes.all().is_err() || !facts.workloads.iter().any(|workload| constrained(&workload)) {
         return Vec::new();
     }
-    let placement = Placement::new(facts.snapshot);
     let mut found = Vec::new();
     for workload in facts.workloads.iter().filter(constrained) {
         let Some((labels, spec)) = workload.template.filter(|_| workload.unread.is_none()) else {
@@ -303,7 +302,7 @@ pub fn skewed(facts: &Facts<'_>) -> Vec<Finding> {
             spec,
         };
         let skew = |counts: &SpreadCounts| counts.domains.values().max().copied().unwrap_or(0) - counts.minimum;
-        let worst = scheduling::spread_counts(&placement, &incoming)
+        let worst = scheduling::spread_counts(facts.placement(), &incoming)
             .into_iter()
             .filter(|counts| skew(counts) > counts.max_skew)
             .max_by_key(skew);
