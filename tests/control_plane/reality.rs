@@ -293,10 +293,20 @@ fn replacements(
             entry.never_ready.push(node);
         }
     }
-    for (key, count) in quiet::missing(api) {
-        let new = count.saturating_sub(missing_before.get(&key).copied().unwrap_or(0));
+    let missing: BTreeMap<String, usize> = quiet::missing(api).into_iter().collect();
+    for (key, count) in &missing {
+        let new = count.saturating_sub(missing_before.get(key).copied().unwrap_or(0));
         if new > 0 {
-            found.entry(key).or_default().not_created = new;
+            found.entry(key.clone()).or_default().not_created = new;
+        }
+    }
+    // What was missing before, as a Job waits before it makes pods anew, replaces nothing that this drain took.
+    for (key, before) in missing_before {
+        let made = before.saturating_sub(missing.get(key).copied().unwrap_or(0));
+        if let Some(entry) = found.get_mut(key) {
+            let landed = made.min(entry.landed.len());
+            entry.landed.truncate(entry.landed.len() - landed);
+            entry.pending = entry.pending.saturating_sub(made - landed);
         }
     }
     found
