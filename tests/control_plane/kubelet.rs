@@ -12,11 +12,17 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, condition, namespace, text};
 use crate::cluster::Cluster;
+use crate::kueue;
 use crate::quiet;
 use crate::sockets::Sockets;
-use crate::state::Node;
+use crate::state::State;
 
 const KUEUE_FINALIZER: &str = "kueue.x-k8s.io/managed";
+const KUEUE: [(&str, &str); 2] = [("app.kubernetes.io/name", "kueue"), ("control-plane", "controller-manager")];
+const WORKER: [(&str, &str); 2] = [
+    ("app.kubernetes.io/part-of", "gpustack-operator"),
+    ("app.kubernetes.io/component", "operator"),
+];
 
 /// Play until `stop`.
 pub struct Kubelets {
@@ -27,18 +33,20 @@ pub struct Kubelets {
 }
 
 impl Kubelets {
-    pub fn start(cluster: &Cluster, nodes: &[Node]) -> Self {
+    pub fn start(cluster: &Cluster, state: &State) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let silent = Arc::<Mutex<BTreeSet<String>>>::default();
         let mut player = Player {
             api: Api::new(&cluster.kubeconfig),
             sockets: Sockets::new(cluster.authority.server_config()),
-            addresses: nodes
+            addresses: state
+                .nodes
                 .iter()
                 .zip(0..)
                 .map(|(node, index)| (node.name.clone(), node_address(index)))
                 .collect(),
             silent: Arc::clone(&silent),
+            kueue: state.real_kueue().map(|folder| kueue::Processes::new(&folder, &cluster.kubeconfig)),
             pods: BTreeMap::new(),
             addresses_given: 0,
         };
@@ -103,6 +111,8 @@ struct Player {
     sockets: Sockets,
     addresses: BTreeMap<String, IpAddr>,
     silent: Arc<Mutex<BTreeSet<String>>>,
+    /// What runs in Kueue's pods, where it is not played.
+    kueue: Option<kueue::Processes>,
     pods: BTreeMap<String, Pod>,
     addresses_given: u16,
 }
@@ -167,6 +177,7 @@ impl Player {
             let stays = present.contains(uid.as_str());
             if !stays {
                 self.sockets.close(uid);
+                self.kueue.iter_mut().for_each(|kueue| kueue.kill(uid));
             }
             stays
         });
@@ -174,11 +185,18 @@ impl Player {
             let node = text(pod, "/spec/nodeName");
             if silent.contains(node) {
                 self.sockets.close(text(pod, "/metadata/uid"));
+                self.kueue.iter_mut().for_each(|kueue| kueue.kill(text(pod, "/metadata/uid")));
             } else if let Some(&address) = self.addresses.get(node) {
                 self.step(pod, address);
             }
         }
-        self.release(&pods);
+        match &mut self.kueue {
+            Some(kueue) => {
+                kueue.certify(&self.api);
+                self.sweep(&pods);
+            }
+            None => self.release(&pods),
+        }
     }
 
     /// One step of a pod's life.
@@ -208,12 +226,15 @@ impl Player {
         if known.stage == Stage::Done {
             return;
         }
+        let mut real = self.kueue.as_mut().filter(|_| kueue::is_its(pod));
         let status = |stage, taken: &[u16]| status(pod, stage, known.address, node_address, taken);
         if pod["metadata"]["deletionTimestamp"].is_string() {
             let ending = *known
                 .ending
                 .get_or_insert_with(|| Instant::now() + seconds(pod, "stop-delay").unwrap_or(Duration::from_millis(500)));
-            if Instant::now() < ending {
+            // The process goes on answering until it has ended.
+            let ended = real.as_mut().is_none_or(|kueue| kueue.ended(uid));
+            if Instant::now() < ending || !ended {
                 return;
             }
             self.sockets.close(uid);
@@ -234,7 +255,15 @@ impl Player {
         }
         let age = known.started.elapsed();
         let (mut stage, mut taken) = (known.stage, Vec::new());
-        if stage != Stage::Ready && known.next_try <= Instant::now() {
+        if let Some(kueue) = real {
+            let others = ports(pod).into_keys().filter(|port| !kueue::listens(*port));
+            taken = self.sockets.open(uid, known.address, others);
+            stage = if kueue.ready(pod, known.address) {
+                Stage::Ready
+            } else {
+                Stage::Starting
+            };
+        } else if stage != Stage::Ready && known.next_try <= Instant::now() {
             taken = self.sockets.open(uid, known.address, ports(pod).keys().copied());
             stage = if !taken.is_empty() || flag(pod, "crash") {
                 known.next_try = Instant::now() + Duration::from_secs(1);
@@ -262,26 +291,43 @@ impl Player {
         }
     }
 
+    /// The worker's part where Kueue is real: once none of a ModelDeployment's group stands any more, it deletes the group's
+    /// Workload, which makes Kueue let the pods go.
+    fn sweep(&self, pods: &[Value]) {
+        if !at_work(pods, &WORKER) {
+            return;
+        }
+        let group = |pod: &Value| {
+            (
+                namespace(pod).to_owned(),
+                text(pod, "/metadata/labels/kueue.x-k8s.io~1pod-group-name").to_owned(),
+            )
+        };
+        let ordinal = |pod: &&Value| pod["metadata"]["labels"]["modeldeployment.gpustack.ai/pod-ordinal"].is_string();
+        let (standing, ending): (Vec<&Value>, Vec<&Value>) = pods
+            .iter()
+            .filter(|pod| of_model_deployment(pod))
+            .filter(ordinal)
+            .partition(|pod| !pod["metadata"]["deletionTimestamp"].is_string());
+        let standing: BTreeSet<_> = standing.into_iter().map(group).collect();
+        let ending: BTreeSet<_> = ending.into_iter().map(group).collect();
+        for (namespace, name) in ending.difference(&standing) {
+            let _ = self.api.delete(
+                &format!("/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace}/workloads/{name}"),
+                &json!({"apiVersion": "v1", "kind": "DeleteOptions"}),
+            );
+        }
+    }
+
     /// Kueue at work: while a replica is ready, and not itself on its way out, it takes its finalizer off deleted pods that have
     /// ended. A ModelDeployment's pod needs the worker as well, and a worker that knows it: an older one gives it no ordinal.
     fn release(&self, pods: &[Value]) {
-        let at_work = |labels: &[(&str, &str)]| {
-            pods.iter().any(|pod| {
-                let own = &pod["metadata"]["labels"];
-                labels.iter().all(|(key, value)| own[*key] == *value) && condition(pod, "Ready") && quiet::active(pod)
-            })
-        };
-        if !at_work(&[("app.kubernetes.io/name", "kueue"), ("control-plane", "controller-manager")]) {
+        if !at_work(pods, &KUEUE) {
             return;
         }
-        let worker = at_work(&[
-            ("app.kubernetes.io/part-of", "gpustack-operator"),
-            ("app.kubernetes.io/component", "operator"),
-        ]);
+        let worker = at_work(pods, &WORKER);
         let swept = |pod: &Value| {
-            let owners = pod["metadata"]["ownerReferences"].as_array();
-            let deployed = owners.into_iter().flatten().any(|owner| owner["kind"] == "ModelDeployment");
-            !deployed || (worker && pod["metadata"]["labels"]["modeldeployment.gpustack.ai/pod-ordinal"].is_string())
+            !of_model_deployment(pod) || (worker && pod["metadata"]["labels"]["modeldeployment.gpustack.ai/pod-ordinal"].is_string())
         };
         let ended = |pod: &&Value| {
             self.pods
@@ -301,6 +347,19 @@ impl Player {
             }
         }
     }
+}
+
+/// Whether a ready pod with these labels is there, and not on its way out.
+fn at_work(pods: &[Value], labels: &[(&str, &str)]) -> bool {
+    pods.iter().any(|pod| {
+        let own = &pod["metadata"]["labels"];
+        labels.iter().all(|(key, value)| own[*key] == *value) && condition(pod, "Ready") && quiet::active(pod)
+    })
+}
+
+fn of_model_deployment(pod: &Value) -> bool {
+    let owners = pod["metadata"]["ownerReferences"].as_array();
+    owners.into_iter().flatten().any(|owner| owner["kind"] == "ModelDeployment")
 }
 
 fn path(pod: &Value) -> String {

@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 use crate::api::{Api, condition, namespace, text};
 use crate::cluster::Cluster;
 use crate::kubelet::{self, Kubelets};
+use crate::kueue;
 use crate::observed;
 use crate::quiet;
-use crate::state::{Drain, Node, State, Step};
+use crate::state::{Drain, Kueue, Node, State, Step};
 
-/// Kinds that only make sense once the pods behind them are ready, or that must count them all.
+/// Kinds that only make sense once the pods behind them are ready, or that must count them all; Kueue's own are as late.
 const LATE: [&str; 5] = [
     "ResourceQuota",
     "MutatingWebhookConfiguration",
@@ -52,10 +53,15 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
     for account in accounts(&state.objects[..state.included]) {
         create(api, &account);
     }
+    let installed = state.real_kueue().map(|folder| kueue::objects(&folder));
+    for object in installed.iter().flatten() {
+        create(api, object);
+    }
     let (late, mut early): (Vec<&Value>, Vec<&Value>) = state
         .objects
         .iter()
-        .partition(|object| LATE.iter().any(|kind| object["kind"] == *kind));
+        .filter(|object| !installed.as_ref().is_some_and(|installed| kueue::replaces(installed, object)))
+        .partition(|object| LATE.iter().any(|kind| object["kind"] == *kind) || text(object, "/apiVersion").starts_with("kueue.x-k8s.io/"));
     early.sort_by_key(|object| match text(object, "/kind") {
         "Namespace" => 0,
         // A claim that comes before its volume waits for the controller's next look, up to 15 s.
@@ -73,10 +79,7 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
     quiet::settle(api, Duration::from_secs(2), DEADLINE, || true);
     cluster.start_scheduler();
     // Until the taint that a node begins with is gone, and what the scheduler placed is ready.
-    quiet::settle(api, Duration::from_secs(8), DEADLINE, || {
-        let waiting = |pod: &Value| quiet::active(pod) && !condition(pod, "Ready");
-        !api.list("/api/v1/pods").iter().any(waiting) && quiet::missing(api).is_empty()
-    });
+    quiet::settle(api, patience(state), DEADLINE, || stands(api));
     for object in late {
         create(api, &held(state, api, trusting(cluster, object.clone())));
     }
@@ -116,7 +119,10 @@ pub fn run_steps<'a>(state: &'a State, api: &Api, cluster: &Cluster, kubelets: &
             println!("kubectl {}:\n{words}", arguments.join(" "));
         }
         if let Step::Apply(objects) = step {
-            objects.iter().for_each(|object| create(api, object));
+            objects.iter().for_each(|object| create(api, &owned(api, object.clone())));
+        }
+        if state.kueue == Kueue::Real {
+            quiet::settle(api, patience(state), DEADLINE, || stands(api));
         }
     }
     let silent = |pod: &Value| {
@@ -132,6 +138,20 @@ pub fn run_steps<'a>(state: &'a State, api: &Api, cluster: &Cluster, kubelets: &
         });
     }
     drain
+}
+
+/// How long nothing may change before the steps, until nothing will.
+fn patience(state: &State) -> Duration {
+    match state.kueue {
+        Kueue::Real => kueue::PATIENCE,
+        Kueue::Played => Duration::from_secs(8),
+    }
+}
+
+/// Whether every pod that is wanted is there and ready.
+fn stands(api: &Api) -> bool {
+    let waiting = |pod: &Value| quiet::active(pod) && !condition(pod, "Ready");
+    !api.list("/api/v1/pods").iter().any(waiting) && quiet::missing(api).is_empty()
 }
 
 fn commands(step: &Step) -> Vec<Vec<String>> {

@@ -7,6 +7,7 @@ mod cluster;
 mod compare;
 mod components;
 mod kubelet;
+mod kueue;
 mod load;
 mod network;
 mod observed;
@@ -92,7 +93,14 @@ fn state_files() -> Vec<PathBuf> {
 /// Plays one state in a process and namespaces of its own, and passes on what it printed if it fails.
 fn trial(file: &Path) -> Result<(), Failed> {
     let components = components::built()?;
-    let (passed, output) = network::run_isolated(&[(PLAY, file), (COMPONENTS, &components)])?;
+    let kueue = match state::State::read(file).kueue {
+        state::Kueue::Real => Some(kueue::built()?),
+        state::Kueue::Played => None,
+    };
+    let environment = [(PLAY, file), (COMPONENTS, &components)];
+    let kueue = kueue.iter().map(|folder| (kueue::FOLDER, folder.as_path()));
+    let environment: Vec<(&str, &Path)> = environment.into_iter().chain(kueue).collect();
+    let (passed, output) = network::run_isolated(&environment)?;
     if observe_only() || std::env::var_os("VERBOSE").is_some() {
         println!("{output}");
     }
@@ -130,7 +138,7 @@ fn play(file: &Path, components: &Path) -> Vec<String> {
     let mut cluster = cluster::Cluster::start(components);
     say("control plane ready");
     let api = api::Api::new(&cluster.kubeconfig);
-    let kubelets = kubelet::Kubelets::start(&cluster, &state.nodes);
+    let kubelets = kubelet::Kubelets::start(&cluster, &state);
     load::load(&state, &api, &mut cluster);
     say("state loaded and settled");
     let drain = load::run_steps(&state, &api, &cluster, &kubelets);

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, condition, namespace, text};
 use crate::cluster::Cluster;
+use crate::kueue;
 use crate::load;
 use crate::observed::{self, Fate, NodeReality, PodReality, ProbeReality, Reality, Replacements};
 use crate::quiet;
-use crate::state::{Drain, Probe, State};
+use crate::state::{Drain, Kueue, Probe, State};
 
 /// kubectl repeats a refused eviction every 5 s: two repetitions without any change, and some.
 const QUIET: Duration = Duration::from_secs(12);
@@ -23,8 +24,11 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// A Job replaces failed pods after 10 s, then 20, then 40.
 const BACKOFF: Duration = Duration::from_secs(45);
 
-/// How long nothing may change until nothing will: longer where a Job may still make pods.
-fn patience(api: &Api, missing_before: &BTreeMap<String, usize>) -> Duration {
+/// How long nothing may change until nothing will: longer where a Job may still make pods, or a real Kueue starts.
+fn patience(api: &Api, state: &State, missing_before: &BTreeMap<String, usize>) -> Duration {
+    if state.kueue == Kueue::Real {
+        return kueue::PATIENCE;
+    }
     let late = |(key, count): &(String, usize)| key.starts_with("Job/") && missing_before.get(key).copied().unwrap_or(0) < *count;
     if quiet::missing(api).iter().any(late) { BACKOFF } else { QUIET }
 }
@@ -34,6 +38,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
     let before = api.list("/api/v1/pods");
     let sets = api.list("/apis/apps/v1/replicasets");
     let missing_before: BTreeMap<String, usize> = quiet::missing(api).into_iter().collect();
+    let leaders = leaders(api, state, drain, &before, &sets);
     let stop = Arc::new(AtomicBool::new(false));
     let probes: Vec<JoinHandle<ProbeReality>> = state
         .probe
@@ -41,7 +46,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         .map(|probe| start_probe(&cluster.kubeconfig, probe, &stop))
         .collect();
 
-    let (ended, words, late) = run(cluster, api, drain, &missing_before);
+    let (ended, words, late) = run(cluster, api, state, drain, &missing_before);
     // An API whose backend is back is looked at again only after some seconds.
     let available = || {
         api.list("/apis/apiregistration.k8s.io/v1/apiservices")
@@ -60,7 +65,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
                 .iter()
                 .all(|(key, count)| missing_before.get(key).copied().unwrap_or(0) >= *count)
     };
-    quiet::settle(api, patience(api, &missing_before), Duration::from_secs(60), complete);
+    quiet::settle(api, patience(api, state, &missing_before), Duration::from_secs(60), complete);
     stop.store(true, Ordering::Relaxed);
 
     let after = api.list("/api/v1/pods");
@@ -92,7 +97,7 @@ pub fn observe(cluster: &Cluster, api: &Api, state: &State, drain: &Drain) -> Re
         replacements: replacements(api, &before, &after, &sets_after, &missing_before),
         short: fewer(usize::MAX),
         without_ready: fewer(1),
-        leaders: Some(leaders(api, state, drain, &before, &sets)),
+        leaders: Some(leaders),
         exhausted_budgets: exhausted(&api.list("/apis/policy/v1/poddisruptionbudgets")),
         probes: probes.into_iter().map(|probe| probe.join().expect("a probe")).collect(),
         retried: (!ended).then(|| retried(&late)),
@@ -110,7 +115,7 @@ pub fn dry_run(cluster: &Cluster, drain: &Drain) -> bool {
 }
 
 /// Whether kubectl came to an end by itself, what it printed, and what of it after the last change.
-fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String, String) {
+fn run(cluster: &Cluster, api: &Api, state: &State, drain: &Drain, missing_before: &BTreeMap<String, usize>) -> (bool, String, String) {
     let log = cluster.file("drain.log");
     let output = File::create(&log).expect("a log");
     let arguments: Vec<String> = ["drain".to_owned()]
@@ -139,7 +144,7 @@ fn run(cluster: &Cluster, api: &Api, drain: &Drain, missing_before: &BTreeMap<St
             until_then = said().len();
         }
         let quiet = QUIET + timeout(drain);
-        if (since.elapsed() > quiet && since.elapsed() > patience(api, missing_before)) || start.elapsed() > deadline {
+        if (since.elapsed() > quiet && since.elapsed() > patience(api, state, missing_before)) || start.elapsed() > deadline {
             child.kill().expect("kubectl");
             child.wait().expect("kubectl");
             break false;

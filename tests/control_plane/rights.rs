@@ -50,7 +50,7 @@ pub fn play(file: &Path, components: &Path) -> Vec<String> {
     let state = State::read(file);
     let mut cluster = Cluster::start(components);
     let api = Api::new(&cluster.kubeconfig);
-    let kubelets = Kubelets::start(&cluster, &state.nodes);
+    let kubelets = Kubelets::start(&cluster, &state);
     load::load(&state, &api, &mut cluster);
     let drain = load::run_steps(&state, &api, &cluster, &kubelets);
     let mut problems = Vec::new();

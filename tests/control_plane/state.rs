@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::observed;
+use crate::{kueue, observed};
 
 /// The first document of a state file, and the objects of the others.
 #[derive(Deserialize)]
@@ -25,6 +25,9 @@ pub struct State {
     #[allow(dead_code, reason = "the table of reports is held against the files")]
     reports: Vec<String>,
     pub nodes: Vec<Node>,
+    /// What runs in Kueue's pods.
+    #[serde(default)]
+    pub kueue: Kueue,
     /// `Kind/namespace/name` of a pod or of a pod's owner to the nodes of its pods, one entry per pod.
     #[serde(default)]
     pub place: BTreeMap<String, Vec<String>>,
@@ -50,6 +53,15 @@ pub struct State {
     /// How many of the objects, from the first on, come from included files.
     #[serde(skip)]
     pub included: usize,
+}
+
+/// Whether Kueue's pods are played like all others, or run Kueue.
+#[derive(Deserialize, Default, PartialEq, Eq, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+pub enum Kueue {
+    #[default]
+    Played,
+    Real,
 }
 
 /// A node and what is special about it.
@@ -167,6 +179,11 @@ pub struct Happens {
 }
 
 impl State {
+    /// The folder of the Kueue to run, if the state asks for it.
+    pub fn real_kueue(&self) -> Option<PathBuf> {
+        (self.kueue == Kueue::Real).then(|| std::env::var_os(kueue::FOLDER).expect("the folder of Kueue").into())
+    }
+
     pub fn read(file: &Path) -> Self {
         let mut documents = documents(file).into_iter();
         let first = documents.next().unwrap_or_default();
