@@ -46,7 +46,7 @@ impl Kubelets {
                 .map(|(node, index)| (node.name.clone(), node_address(index)))
                 .collect(),
             silent: Arc::clone(&silent),
-            kueue: state.real_kueue().map(|folder| kueue::Processes::new(&folder, &cluster.kubeconfig)),
+            kueue: kueue::wanted(state).map(|folder| kueue::Processes::new(&folder, &cluster.kubeconfig)),
             pods: BTreeMap::new(),
             addresses_given: 0,
         };

@@ -14,11 +14,17 @@ use tempfile::TempDir;
 use crate::api::{Api, text};
 use crate::components;
 use crate::observed;
+use crate::state::{self, State};
 
 const MODULE: &str = "sigs.k8s.io/kueue";
 const VERSION: &str = "v0.17.0";
 /// Names the folder with the program and its chart's templates for a process inside a namespace.
 pub const FOLDER: &str = "CONTROL_PLANE_KUEUE";
+
+/// The folder of the Kueue to run, if the state asks for it.
+pub fn wanted(state: &State) -> Option<PathBuf> {
+    (state.kueue == state::Kueue::Real).then(|| std::env::var_os(FOLDER).expect("the folder of Kueue").into())
+}
 const NAMESPACE: &str = "gpustack-system";
 const SECRET: &str = "kueue-webhook-server-cert";
 const LEASE: &str = "c1f6bfd2.kueue.x-k8s.io";

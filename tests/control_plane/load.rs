@@ -53,7 +53,7 @@ pub fn load(state: &State, api: &Api, cluster: &mut Cluster) {
     for account in accounts(&state.objects[..state.included]) {
         create(api, &account);
     }
-    let installed = state.real_kueue().map(|folder| kueue::objects(&folder));
+    let installed = kueue::wanted(state).map(|folder| kueue::objects(&folder));
     for object in installed.iter().flatten() {
         create(api, object);
     }

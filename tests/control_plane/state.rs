@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{kueue, observed};
+use crate::observed;
 
 /// The first document of a state file, and the objects of the others.
 #[derive(Deserialize)]
@@ -179,11 +179,6 @@ pub struct Happens {
 }
 
 impl State {
-    /// The folder of the Kueue to run, if the state asks for it.
-    pub fn real_kueue(&self) -> Option<PathBuf> {
-        (self.kueue == Kueue::Real).then(|| std::env::var_os(kueue::FOLDER).expect("the folder of Kueue").into())
-    }
-
     pub fn read(file: &Path) -> Self {
         let mut documents = documents(file).into_iter();
         let first = documents.next().unwrap_or_default();
