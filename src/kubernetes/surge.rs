@@ -102,15 +102,15 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
         key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
     };
     let ports = host_ports::bound(&spec);
-    if ports.is_empty() && (unavailable > 0 || refused(placement, &pod).is_none()) {
+    if ports.is_empty() && unavailable > 0 {
         return Surge::Free;
     }
     let siblings: Vec<&Pod> = snapshot.pods.seen().iter().filter(mine).collect();
     // Of a rollout that stands still already, its first pods are what is asked about.
     let more = siblings.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
     let first: Vec<&Pod> = siblings.iter().copied().filter(|pod| !pod.ready()).take(more).collect();
-    let placement = without(placement, &first);
     if !ports.is_empty() {
+        let placement = without(placement, &first);
         if let Err(missing) = placement.nodes_known().and_then(|()| placement.pods_known()) {
             return Surge::Unknown(format!("who has which port: {missing}"));
         }
@@ -119,7 +119,7 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
         let placement = if unavailable > 0 {
             without(&placement, &siblings)
         } else {
-            placement.clone()
+            placement
         };
         let made = surge.saturating_add(unavailable).min(wanted);
         match collision(placement, &pod, &ports, &siblings, made) {
@@ -127,13 +127,39 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
             found => return found,
         }
     }
-    if unavailable == 0
-        && let Some(refusals) = refused(&placement, &pod)
-        && refused(&without(&placement, &siblings), &pod).is_none()
-    {
-        return Surge::Stalls(refusals);
+    if unavailable > 0 {
+        return Surge::Free;
     }
-    Surge::Free
+    stall(placement, &deployment.spec.template.spec, &pod, &siblings, &first).map_or(Surge::Free, Surge::Stalls)
+}
+
+/// Why no node takes a new pod, where it is the old ones that keep it out. Pods of other namespaces and the pod's volumes and
+/// devices do not count: they can keep it out as well, but that depends on more than is read for this.
+fn stall(
+    placement: &Placement<'_>,
+    template: &PodSpec,
+    pod: &Incoming<'_>,
+    siblings: &[&Pod],
+    first: &[&Pod],
+) -> Option<Vec<(String, String)>> {
+    let mut spec = template.clone();
+    spec.volumes = Default::default();
+    spec.resource_claims = Default::default();
+    // What its class says, which the template only names.
+    spec.priority = spec.priority.or_else(|| siblings.first()?.spec.priority);
+    let pod = Incoming { spec: &spec, ..*pod };
+    let mut own = without(placement, first);
+    for node in 0..own.nodes().len() {
+        let others: Vec<(String, String)> = own.nodes()[node]
+            .occupants()
+            .filter(|occupant| occupant.namespace != pod.namespace)
+            .map(|occupant| (occupant.namespace.to_owned(), occupant.name.to_owned()))
+            .collect();
+        for (namespace, name) in others {
+            own.remove(node, &namespace, &name);
+        }
+    }
+    refused(&own, &pod).filter(|_| refused(&without(&own, siblings), &pod).is_none())
 }
 
 /// Whether the first new pod of a DaemonSet's update is bound to find its own port taken, as it is made beside an old one
@@ -449,8 +475,11 @@ mod tests {
         assert_eq!(said(&cluster(&["a"], 1, "", &large("5"), "")), "free");
         let lesser = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: o, namespace: e}\nspec: {nodeName: a, priority: -1, containers: [{name: c, resources: {requests: {cpu: 2}}}]}\n";
         assert_eq!(said(&cluster(&["a"], 1, "", &large("2"), lesser)), "free");
+        // Who else has it counts within the namespace, whose pods are always read.
+        let equal = lesser.replace("-1", "0");
+        assert_eq!(said(&cluster(&["a"], 1, "", &large("2"), &equal)), "free");
         assert_eq!(
-            said(&cluster(&["a"], 1, "", &large("2"), &lesser.replace("-1", "0"))),
+            said(&cluster(&["a"], 1, "", &large("2"), &equal.replace("namespace: e", "namespace: d"))),
             "stalls: a Insufficient cpu"
         );
     }
