@@ -35,7 +35,8 @@ struct Rule {
 pub fn leaders(context: &Context<'_>) -> Vec<Leader> {
     let trace = context.trace;
     let mut found = Vec::new();
-    for lease in context.snapshot.leases.seen() {
+    let going = leases::Identities::new(context.snapshot, trace.cast.candidates.iter().map(|candidate| candidate.pod));
+    for lease in context.snapshot.leases.seen().iter().filter(|lease| going.may_hold(lease)) {
         let rule = rule(context, lease);
         // Without a component of its own a lease counts where its holder is a pod of the same namespace.
         let candidate = |pod: &Pod| match &rule.component {

@@ -63,11 +63,9 @@ const ANNOTATIONS: &[&str] = &[
 ];
 
 fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shared<StringMap>, D::Error> {
-    let mut annotations: Shared<StringMap> = nullable(deserializer)?;
-    if !annotations.keys().all(|name| ANNOTATIONS.contains(&name.as_str())) {
-        annotations.retain(|name, _| ANNOTATIONS.contains(&name.as_str()));
-    }
-    Ok(annotations)
+    let mut annotations: StringMap = nullable(deserializer)?;
+    annotations.retain(|name, _| ANNOTATIONS.contains(&name.as_str()));
+    Ok(Shared::new(annotations))
 }
 
 /// Asks for a map where serde's derive asks for a struct: a derived struct also accepts a sequence, as the values

@@ -192,6 +192,10 @@ impl<T: Object> Listing<T> {
         if !self.kind.info().namespaced {
             self.items.iter_mut().for_each(|item| item.meta_mut().namespace.clear());
         }
+        // As lists of a server are. To sort takes room for half of the objects.
+        if self.items.is_sorted_by(|a, b| key(a) < key(b)) {
+            return;
+        }
         self.items.reverse();
         self.items.sort_by(|a, b| key(a).cmp(&key(b)));
         self.items.dedup_by(|a, b| key(a) == key(b));

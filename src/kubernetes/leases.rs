@@ -4,6 +4,8 @@
 //! with `hostNetwork`, the node's, and many add `_` and a UUID (`sigs.k8s.io/controller-runtime/pkg/leaderelection`,
 //! `github.com/kubernetes-csi/csi-lib-utils/leaderelection`).
 
+use std::collections::HashSet;
+
 use crate::cluster::objects::{Lease, Node, Pod};
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
@@ -65,14 +67,12 @@ pub fn holder<'a>(snapshot: &'a Snapshot, lease: &Lease, form: HolderForm, candi
     if identity.is_empty() {
         return Holder::Released;
     }
-    let before_uuid = identity.rsplit_once('_').map(|(name, _)| name).filter(|name| !name.is_empty());
+    let before_uuid = before_uuid(identity);
     let found = match form {
         HolderForm::PodAndUuid => pods_named(snapshot, namespace, before_uuid),
         HolderForm::Pod => pods_named(snapshot, namespace, Some(identity)),
         HolderForm::NodeAndUuid => nodes_named(snapshot, before_uuid, |name, wanted| name.eq_ignore_ascii_case(wanted)),
-        HolderForm::SanitizedNode => nodes_named(snapshot, Some(identity), |name, wanted| {
-            sanitized(name).eq_ignore_ascii_case(wanted)
-        }),
+        HolderForm::SanitizedNode => nodes_named(snapshot, Some(identity), sanitizes_to),
         HolderForm::Unknown => anything(snapshot, namespace, identity, before_uuid),
     };
     match found {
@@ -163,22 +163,71 @@ pub fn sanitized(name: &str) -> String {
     text
 }
 
+/// Whether [`sanitized`] gives this text, but for the case of its letters.
+fn sanitizes_to(name: &str, text: &str) -> bool {
+    let mut left = text.chars();
+    let mut last = None;
+    for character in name.chars() {
+        let character = if character.is_ascii_alphanumeric() { character } else { '-' };
+        if !left.next().is_some_and(|other| other.eq_ignore_ascii_case(&character)) {
+            return false;
+        }
+        last = Some(character);
+    }
+    let rest = left.as_str();
+    rest.eq_ignore_ascii_case(if last == Some('-') { "X" } else { "" })
+}
+
+fn before_uuid(identity: &str) -> Option<&str> {
+    identity.rsplit_once('_').map(|(name, _)| name).filter(|name| !name.is_empty())
+}
+
+fn address(identity: &str) -> Option<&str> {
+    let (host, _) = identity.rsplit_once(':')?;
+    Some(host.trim_matches(['[', ']'])).filter(|host| !host.is_empty())
+}
+
+/// What identities that name some pods, or the nodes of these, are made of, in lower case.
+#[derive(Debug)]
+pub struct Identities(HashSet<String>);
+
+impl Identities {
+    /// Those of the pods.
+    pub fn new<'a>(snapshot: &Snapshot, pods: impl Iterator<Item = &'a Pod>) -> Self {
+        let mut known = HashSet::new();
+        for pod in pods {
+            let name = pod.metadata.name.as_str();
+            known.extend([name, host_name(name), &pod.status.pod_ip].map(str::to_ascii_lowercase));
+            let Some(node) = pod.node() else { continue };
+            let others = snapshot.nodes.find("", node).into_iter().flat_map(names);
+            for name in std::iter::once(node).chain(others) {
+                known.insert(name.to_ascii_lowercase());
+                known.insert(sanitized(name).to_ascii_lowercase());
+            }
+        }
+        Self(known)
+    }
+
+    /// Whether one of the pods may hold the lease. Where not, [`holder`] gives neither one of them nor a node of theirs.
+    pub fn may_hold(&self, lease: &Lease) -> bool {
+        let identity = lease.spec.holder_identity.to_ascii_lowercase();
+        let parts = [Some(identity.as_str()), before_uuid(&identity), address(&identity)];
+        parts.into_iter().flatten().any(|part| self.0.contains(part))
+    }
+}
+
 fn anything<'a>(snapshot: &'a Snapshot, namespace: &str, identity: &str, before_uuid: Option<&str>) -> Result<Vec<Match<'a>>, NotRead> {
     let mut found: Vec<Match<'a>> = Vec::new();
     for name in [Some(identity), before_uuid] {
         found.extend(pods_named(snapshot, namespace, name)?);
     }
-    let address = identity
-        .rsplit_once(':')
-        .map(|(host, _)| host.trim_matches(['[', ']']))
-        .filter(|host| !host.is_empty());
-    if let Some(address) = address {
+    if let Some(address) = address(identity) {
         let here = |pod: &&Pod| pod.status.pod_ip == address && !pod.finished() && !pod.spec.host_network;
         found.extend(snapshot.pods.in_namespace(namespace)?.iter().filter(here).map(Match::Pod));
     }
     for name in [Some(identity), before_uuid] {
         match nodes_named(snapshot, name, |name, wanted| {
-            name.eq_ignore_ascii_case(wanted) || sanitized(name).eq_ignore_ascii_case(wanted)
+            name.eq_ignore_ascii_case(wanted) || sanitizes_to(name, wanted)
         }) {
             Ok(nodes) => found.extend(nodes),
             // A pod that fits is enough where no node can be told; nothing that fits is not.

@@ -97,8 +97,10 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
         spec: &spec,
     };
     let mine = |pod: &&Pod| {
+        if pod.metadata.namespace != namespace || pod.finished() {
+            return false;
+        }
         let key = workloads::owner(snapshot, pod).key(&pod.metadata.namespace);
-        let key = key.filter(|_| pod.metadata.namespace == namespace && !pod.finished());
         key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
     };
     let ports = host_ports::bound(&spec);

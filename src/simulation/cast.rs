@@ -495,9 +495,9 @@ impl<'a> Cast<'a> {
         cast.gather_apis();
         cast.gather_plain_services();
         cast.gather_budgets(props);
-        cast.gather_alive();
         cast.gather_admission();
         cast.gather_holds();
+        cast.gather_alive();
         cast
     }
 
@@ -1241,6 +1241,11 @@ impl<'a> Cast<'a> {
     }
 
     fn gather_alive(&mut self) {
+        // To find them takes a look at every pod.
+        let mut holds = self.candidates.iter().flat_map(|candidate| &candidate.holds);
+        if !holds.any(|hold| matches!(hold, Hold::Kueue { .. })) {
+            return;
+        }
         self.kueue = self.alive(&is_kueue);
         self.worker = self.alive(&is_worker);
     }

@@ -21,13 +21,16 @@ mod volume_zone;
 mod volumes;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::cluster::objects::{
-    Condition, ContainerStatus, LabelSelector, Node, Pod, PodSpec, PodStatus, ResourceList, SelectorOperator, SelectorRequirement,
-    StringMap,
+    Affinity, Condition, ContainerStatus, LabelSelector, Node, NodeAffinity, Pod, PodSpec, PodStatus, ResourceList, SelectorOperator,
+    SelectorRequirement, StringMap,
 };
+use crate::cluster::shared::Shared;
 use crate::cluster::snapshot::{NotRead, Snapshot};
 
 use self::dynamic_resources::DynamicResources;
@@ -288,11 +291,51 @@ impl<'a> NodeState<'a> {
     }
 }
 
+/// What the filters that look at one node alone read of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Local {
+    spec: PodSpec,
+    requests: BTreeMap<String, Option<i128>>,
+}
+
+impl Local {
+    /// What they read, and nothing else: so whatever they say follows from it.
+    fn new(spec: &PodSpec, requests: &Amounts<'_>) -> Self {
+        Self {
+            spec: PodSpec {
+                node_name: spec.node_name.clone(),
+                node_selector: spec.node_selector.clone(),
+                affinity: match spec.affinity.node_affinity == NodeAffinity::default() {
+                    true => Shared::default(),
+                    false => Shared::new(Affinity {
+                        node_affinity: spec.affinity.node_affinity.clone(),
+                        ..Affinity::default()
+                    }),
+                },
+                tolerations: spec.tolerations.clone(),
+                ..PodSpec::default()
+            },
+            requests: requests.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect(),
+        }
+    }
+}
+
+/// Pods that differ in what these filters read, of which the decisions are kept: they are as many as there are nodes.
+const KEPT: usize = 32;
+
+/// The nodes of the placement that was made first, with what they said: most nodes of those cloned from it are the same.
+#[derive(Debug)]
+struct First<'a> {
+    nodes: Vec<Rc<NodeState<'a>>>,
+    decisions: RefCell<HashMap<Local, Rc<Vec<Decision>>>>,
+}
+
 /// Which pods are on which nodes. Cheap to clone: nodes are shared until changed.
 #[derive(Clone, Debug)]
 pub struct Placement<'a> {
     snapshot: &'a Snapshot,
     nodes: Vec<Rc<NodeState<'a>>>,
+    first: Rc<First<'a>>,
     /// Whether the scheduler may know tolerations that compare numbers.
     comparisons: bool,
 }
@@ -309,9 +352,14 @@ impl<'a> Placement<'a> {
                 node.add_pod(pod, known.claims(pod));
             }
         }
+        let nodes: Vec<_> = nodes.into_iter().map(Rc::new).collect();
         Self {
             snapshot,
-            nodes: nodes.into_iter().map(Rc::new).collect(),
+            first: Rc::new(First {
+                nodes: nodes.clone(),
+                decisions: RefCell::default(),
+            }),
+            nodes,
             comparisons: compares(snapshot),
         }
     }
@@ -459,19 +507,18 @@ fn compares(snapshot: &Snapshot) -> bool {
 /// The first refusing filter in the scheduler's order gives the words. A certain refusal beats what is unknown. Gates
 /// are not looked at: a gated pod is decided as if it had none ([`gated`]).
 pub fn decide(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec<Decision> {
-    decide_for(placement, incoming, &placement.nodes)
+    decide_for(placement, incoming, 0..placement.nodes.len())
 }
 
 /// Whether one node takes a pod, as [`decide`] says it.
 pub fn decide_on(placement: &Placement<'_>, incoming: &Incoming<'_>, node: usize) -> Decision {
-    let mut decisions = decide_for(placement, incoming, &placement.nodes[node..=node]);
-    decisions.pop().unwrap_or(Decision::Fits)
+    decide_for(placement, incoming, node..node + 1).pop().unwrap_or(Decision::Fits)
 }
 
-fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, nodes: &[Rc<NodeState<'_>>]) -> Vec<Decision> {
+fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, range: Range<usize>) -> Vec<Decision> {
     if let Some(scheduler) = other_scheduler(incoming.spec) {
         let decision = Decision::Unknown(format!("what scheduler {scheduler} decides"));
-        return vec![decision; nodes.len()];
+        return vec![decision; range.len()];
     }
     let ports = node_ports::declared(incoming.spec);
     let requests = resources_fit::pod_requests(incoming.spec, None);
@@ -480,29 +527,80 @@ fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, nodes: &[Rc<No
     let volumes = PodVolumes::new(placement, incoming);
     let resources = DynamicResources::new(placement, incoming);
     let all_pods = placement.pods_known();
-    let filters: [&dyn Fn(&NodeState<'_>) -> Decision; 13] = [
-        // Where these refuse, the scheduler looks at no node.
-        &|_| resources.before(),
-        &|_| volumes.before(),
-        &|node| node_unschedulable::filter(node, incoming),
-        &|node| node_name::filter(node, incoming),
-        &|node| taint_toleration::filter(node, incoming, placement.comparisons),
-        &|node| node_affinity::filter(node, incoming),
-        &|node| node_ports::filter(node, &ports),
-        &|node| resources_fit::filter(node, &requests),
-        &|node| match &all_pods {
+    let local = Local::new(incoming.spec, &requests);
+    let alone = |node: &NodeState<'_>| decide_alone(placement, &local, &ports, &all_pods, node);
+    // Ports are rare.
+    let first = (range.len() > 1 && ports.is_empty()).then(|| placement.first.decisions(&local, &alone));
+    let local = |index: usize| match &first {
+        Some(first) if Rc::ptr_eq(&placement.nodes[index], &placement.first.nodes[index]) => first[index].clone(),
+        _ => alone(&placement.nodes[index]),
+    };
+    // Where these refuse, the scheduler looks at no node.
+    let before = self::first([resources.before(), volumes.before()].into_iter());
+    if let Decision::Refused(_) = before {
+        return vec![before; range.len()];
+    }
+    let filters: [&dyn Fn(&NodeState<'_>) -> Decision; 4] = [
+        &|node| volumes.filter(node),
+        &|node| spread.filter(node),
+        &|node| affinity.filter(node),
+        &|node| resources.filter(node),
+    ];
+    range
+        .map(|index| {
+            let others = filters.iter().map(|filter| filter(&placement.nodes[index]));
+            self::first([before.clone(), local(index)].into_iter().chain(others))
+        })
+        .collect()
+}
+
+/// What the filters say that look at the node and its pods alone.
+fn decide_alone(
+    placement: &Placement<'_>,
+    local: &Local,
+    ports: &[HostPort<'_>],
+    all_pods: &Result<(), NotRead>,
+    node: &NodeState<'_>,
+) -> Decision {
+    let labels = StringMap::new();
+    let incoming = &Incoming {
+        namespace: "",
+        labels: &labels,
+        spec: &local.spec,
+    };
+    let requests: Amounts<'_> = local.requests.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+    let filters: [&dyn Fn() -> Decision; 7] = [
+        &|| node_unschedulable::filter(node, incoming),
+        &|| node_name::filter(node, incoming),
+        &|| taint_toleration::filter(node, incoming, placement.comparisons),
+        &|| node_affinity::filter(node, incoming),
+        &|| node_ports::filter(node, ports),
+        &|| resources_fit::filter(node, &requests),
+        &|| match all_pods {
             Ok(()) => Decision::Fits,
             Err(_) => match placement.snapshot.pods.on_node(node.name()) {
                 Ok(_) => Decision::Fits,
                 Err(unread) => Decision::Unknown(format!("what the pods on node {} leave: {unread}", node.name())),
             },
         },
-        &|node| volumes.filter(node),
-        &|node| spread.filter(node),
-        &|node| affinity.filter(node),
-        &|node| resources.filter(node),
     ];
-    nodes.iter().map(|node| first(filters.iter().map(|filter| filter(node)))).collect()
+    first(filters.iter().map(|filter| filter()))
+}
+
+impl<'a> First<'a> {
+    /// What these nodes say of pods that are alike in what is read of them.
+    fn decisions(&self, local: &Local, decide: &dyn Fn(&NodeState<'a>) -> Decision) -> Rc<Vec<Decision>> {
+        if let Some(known) = self.decisions.borrow().get(local) {
+            return known.clone();
+        }
+        let decisions: Rc<Vec<Decision>> = Rc::new(self.nodes.iter().map(|node| decide(node)).collect());
+        let mut known = self.decisions.borrow_mut();
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(local.clone(), decisions.clone());
+        decisions
+    }
 }
 
 #[cfg(test)]

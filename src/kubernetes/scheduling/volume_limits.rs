@@ -116,7 +116,10 @@ impl<'a> Limits<'a> {
         if incoming.spec.volumes.is_empty() {
             return limits;
         }
-        let pod = waiting(snapshot, incoming).map_or("", |pod| &pod.metadata.name);
+        // Only the claim that is made for one pod goes by its name; to find the pod takes a look at all.
+        let made = incoming.spec.volumes.iter().any(|volume| volume.ephemeral.is_some());
+        let pod = made.then(|| waiting(snapshot, incoming)).flatten();
+        let pod = pod.map_or("", |pod| &pod.metadata.name);
         for volume in &incoming.spec.volumes {
             match attached(snapshot, incoming.namespace, pod, volume) {
                 Ok(volume) => limits.wanted.extend(volume),
