@@ -522,8 +522,12 @@ impl<'a> Cast<'a> {
     }
 
     /// Whether a webhook that is called for replacements, when they are created or bound, or for the end of pods, has
-    /// all its endpoints among the pods that go.
+    /// all its endpoints among the pods that go; or whether Kueue has all its pods there, beside a pod with its finalizer.
     pub fn last_backends_make_way(&self) -> bool {
+        let held = |candidate: &Candidate<'_>| candidate.holds.contains(&Hold::Kueue { worker: false });
+        if self.kueue.others == 0 && !self.kueue.candidates.is_empty() && self.candidates.iter().any(held) {
+            return true;
+        }
         let ending = self.candidates.iter().flat_map(|candidate| &candidate.ending_hooks);
         self.sets
             .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::assume::{Assume, Class};
 use super::cast::{Cast, Hold, Props};
-use super::state::State;
+use super::state::{Old, State};
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::Snapshot;
 use crate::kubernetes::drain::DrainFlags;
@@ -88,4 +88,30 @@ fn what_was_not_read_may_be_alive() {
         })
         .collect();
     assert_eq!(goes, [true, false]);
+}
+
+#[test]
+fn kueue_may_still_let_a_pod_go_while_both_end() {
+    let labels = ", labels: {app.kubernetes.io/name: kueue, control-plane: controller-manager}";
+    let kueue = pod("kueue-1", "n1", labels).replace("phase: Running", "phase: Running, conditions: [{type: Ready, status: 'True'}]");
+    let held = pod("web-1", "n1", ", finalizers: [kueue.x-k8s.io/managed]");
+    let read = snapshot(&[NODE, SET, &kueue, &held].join("\n---\n"));
+    cast(&read, Assume::default(), |cast| {
+        assert!(cast.last_backends_make_way());
+        let index = |name: &str| cast.candidates.iter().position(|candidate| candidate.pod.metadata.name == name);
+        let (kueue, web) = (index("kueue-1").expect("Kueue"), index("web-1").expect("the pod"));
+        for (end, lingers, goes) in [
+            (Old::Terminating(1), true, true),
+            (Old::Terminating(1), false, false),
+            (Old::Terminating(0), true, false),
+            (Old::Gone(1), true, false),
+        ] {
+            let mut state = State::new(cast, false, lingers);
+            state.round = 1;
+            state.old[kueue] = end;
+            let hold = Hold::Kueue { worker: false };
+            assert_eq!(state.lets_go(cast, web, &hold), goes, "{lingers}");
+            assert!(!state.lets_go(cast, web, &Hold::Kueue { worker: true }));
+        }
+    });
 }
