@@ -798,6 +798,14 @@ slim! {
         conditions: Shared<Vec<Condition>>,
         /// Addresses.
         addresses: Shared<Vec<NodeAddress>>,
+        /// What its kubelet says of itself.
+        node_info: NodeSystemInfo,
+    }
+
+    /// What a kubelet says of itself.
+    struct NodeSystemInfo {
+        /// Name and version of what runs its containers; empty where no kubelet reports.
+        container_runtime_version: Shared<String>,
     }
 
     /// An address of a node.

@@ -120,7 +120,7 @@ fn no_install(release: Option<&str>, namespace: Option<&str>) -> Failure {
 
 fn cannot_look(missing: &NotRead) -> Failure {
     let hint = match missing.reason {
-        Reason::NotInFiles => format!("capture what matters: {}", files::capture_command(Kind::ALL)),
+        Reason::NotInFiles | Reason::OneNamespace => format!("capture what matters: {}", files::capture_command(Kind::ALL)),
         Reason::Forbidden => "say where it is with -n NAMESPACE; the right to list deployments there is needed".to_owned(),
         Reason::NotAsked | Reason::Failed(_) => "say where it is with -n NAMESPACE".to_owned(),
     };
