@@ -118,12 +118,16 @@ impl Props {
             props
                 .names
                 .push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
-            // What a default class gave the pod it gives its replacement.
+            // What a default class gave the pod, or its controller, they give its replacement.
             let admitted = |spec: &PodSpec| {
                 let mut spec = spec.clone();
                 if spec.priority_class_name.is_none() {
                     spec.priority_class_name = pod.spec.priority_class_name.clone();
                     spec.priority = pod.spec.priority;
+                }
+                if !scheduling::grouped(&spec) {
+                    spec.scheduling_group.clone_from(&pod.spec.scheduling_group);
+                    spec.workload_ref.clone_from(&pod.spec.workload_ref);
                 }
                 creation::admitted(snapshot, namespace, &spec)
             };
