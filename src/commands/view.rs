@@ -1,6 +1,7 @@
 //! The way of every view: arguments to snapshot to install to document to exit code, once or again and again.
 
 use std::io::{self, IsTerminal, Write};
+use std::pin::pin;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -132,6 +133,8 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
     Progress::forbid();
     let screen = io::stdout().is_terminal() && matches!(flags.output.output, Format::Table | Format::Wide);
     let (mut shown, mut chosen, mut said): (Option<Vec<u8>>, _, _) = (None, None, String::new());
+    // One listener for all turns: a new one each time would miss what comes between them.
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
     loop {
         let turn = async {
             let (document, _) = once(view, flags, connection, request, &mut chosen).await?;
@@ -142,7 +145,7 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
         };
         let text = tokio::select! {
             text = turn => text,
-            _ = tokio::signal::ctrl_c() => return Ok(0),
+            _ = &mut interrupt => return Ok(0),
         };
         let (text, essence) = match (text, &shown) {
             (Ok(found), _) => found,
@@ -168,7 +171,7 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(0),
+            _ = &mut interrupt => return Ok(0),
         }
     }
 }
