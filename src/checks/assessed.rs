@@ -118,7 +118,7 @@ pub fn unknowns(not_assessed: &[NotAssessed], gaps: &BTreeSet<Gap>, about: &Obje
     let absent = |gap: &Gap| {
         gap.missing
             .as_ref()
-            .filter(|missing| missing.reason == Reason::NotInFiles)
+            .filter(|missing| matches!(missing.reason, Reason::NotInFiles | Reason::OneNamespace))
             .map(|missing| missing.kind)
     };
     let of = |entry: &NotAssessed| gaps.iter().find(|gap| gap.what == entry.what && gap.why == entry.why);

@@ -121,6 +121,15 @@ macro_rules! kinds {
                 $(self.$field.default_namespace();)*
             }
 
+            /// The namespaces in which something that was read lies.
+            pub fn namespaces(&self) -> std::collections::BTreeSet<&str> {
+                let mut found = std::collections::BTreeSet::new();
+                $(if $namespaced {
+                    found.extend(self.$field.seen().iter().map(|object| super::snapshot::Object::meta(object).namespace.as_str()));
+                })*
+                found
+            }
+
             /// Sorts every listing by namespace and name; of objects given twice the last stays.
             pub fn settle(&mut self) {
                 $(self.$field.settle();)*

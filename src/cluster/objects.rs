@@ -359,6 +359,10 @@ slim! {
         preemption_policy: Option<String>,
         /// Scheduler; absent or empty means `default-scheduler`.
         scheduler_name: Option<String>,
+        /// The group of pods that the scheduler places together.
+        scheduling_group: Option<PodSchedulingGroup>,
+        /// The same, as 1.35 writes it.
+        workload_ref: Option<WorkloadReference>,
         /// Gates that keep the scheduler from looking at it.
         scheduling_gates: Shared<Vec<SchedulingGate>>,
         /// Service account.
@@ -371,6 +375,18 @@ slim! {
         active_deadline_seconds: Option<i64>,
         /// `Always` (also when absent), `OnFailure` or `Never`.
         restart_policy: Option<String>,
+    }
+
+    /// The group of pods that the scheduler places together.
+    struct PodSchedulingGroup {
+        /// Name of a PodGroup.
+        pod_group_name: Option<String>,
+    }
+
+    /// The group of pods that the scheduler of 1.35 places together.
+    struct WorkloadReference {
+        /// Name of a Workload.
+        name: String,
     }
 
     /// A gate in front of the scheduler.
@@ -796,6 +812,14 @@ slim! {
         conditions: Shared<Vec<Condition>>,
         /// Addresses.
         addresses: Shared<Vec<NodeAddress>>,
+        /// What its kubelet says of itself.
+        node_info: NodeSystemInfo,
+    }
+
+    /// What a kubelet says of itself.
+    struct NodeSystemInfo {
+        /// Name and version of what runs its containers; empty where no kubelet reports.
+        container_runtime_version: Shared<String>,
     }
 
     /// An address of a node.

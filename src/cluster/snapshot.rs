@@ -79,6 +79,9 @@ pub enum Scope {
 pub enum Reason {
     /// The files hold nothing of the kind and do not claim to be complete.
     NotInFiles,
+    /// All that the files hold lies in one namespace, and they do not claim to be complete: so `kubectl get` without `-A`
+    /// leaves it.
+    OneNamespace,
     /// Nothing was thought to depend on it.
     NotAsked,
     /// The server refused the list.
@@ -108,6 +111,7 @@ impl fmt::Display for NotRead {
         };
         match &self.reason {
             Reason::NotInFiles => write!(formatter, "the files hold no {kind}{place}"),
+            Reason::OneNamespace => write!(formatter, "the files hold {kind} of one namespace alone"),
             Reason::NotAsked => write!(formatter, "{kind}{place} were not read"),
             Reason::Forbidden => write!(formatter, "not allowed to list {kind}{place}"),
             Reason::Failed(message) => write!(formatter, "cannot list {kind}{place}: {message}"),

@@ -96,7 +96,9 @@ fn named(args: &DrainPreflightArgs, snapshot: &Snapshot) -> Result<Vec<String>, 
             return Err(Failure::unreadable(
                 format!("no nodes to drain: {missing}"),
                 match missing.reason {
-                    Reason::NotInFiles => Some(format!("capture what matters: {}", files::capture_command(Kind::ALL))),
+                    Reason::NotInFiles | Reason::OneNamespace => {
+                        Some(format!("capture what matters: {}", files::capture_command(Kind::ALL)))
+                    }
                     Reason::Forbidden => {
                         Some("the right to list nodes is needed: where a replacement lands cannot be told without it".to_owned())
                     }

@@ -1,6 +1,7 @@
 //! The way of every view: arguments to snapshot to install to document to exit code, once or again and again.
 
 use std::io::{self, IsTerminal, Write};
+use std::pin::pin;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -120,7 +121,7 @@ fn no_install(release: Option<&str>, namespace: Option<&str>) -> Failure {
 
 fn cannot_look(missing: &NotRead) -> Failure {
     let hint = match missing.reason {
-        Reason::NotInFiles => format!("capture what matters: {}", files::capture_command(Kind::ALL)),
+        Reason::NotInFiles | Reason::OneNamespace => format!("capture what matters: {}", files::capture_command(Kind::ALL)),
         Reason::Forbidden => "say where it is with -n NAMESPACE; the right to list deployments there is needed".to_owned(),
         Reason::NotAsked | Reason::Failed(_) => "say where it is with -n NAMESPACE".to_owned(),
     };
@@ -132,6 +133,8 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
     Progress::forbid();
     let screen = io::stdout().is_terminal() && matches!(flags.output.output, Format::Table | Format::Wide);
     let (mut shown, mut chosen, mut said): (Option<Vec<u8>>, _, _) = (None, None, String::new());
+    // One listener for all turns: a new one each time would miss what comes between them.
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
     loop {
         let turn = async {
             let (document, _) = once(view, flags, connection, request, &mut chosen).await?;
@@ -142,7 +145,7 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
         };
         let text = tokio::select! {
             text = turn => text,
-            _ = tokio::signal::ctrl_c() => return Ok(0),
+            _ = &mut interrupt => return Ok(0),
         };
         let (text, essence) = match (text, &shown) {
             (Ok(found), _) => found,
@@ -168,7 +171,7 @@ async fn watch(view: &impl View, flags: &ViewFlags, connection: &ConnectionFlags
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(0),
+            _ = &mut interrupt => return Ok(0),
         }
     }
 }

@@ -118,12 +118,16 @@ impl Props {
             props
                 .names
                 .push(format!("{}/replacement of {}", pod.metadata.namespace, pod.metadata.name));
-            // What a default class gave the pod it gives its replacement.
+            // What a default class gave the pod, or its controller, they give its replacement.
             let admitted = |spec: &PodSpec| {
                 let mut spec = spec.clone();
                 if spec.priority_class_name.is_none() {
                     spec.priority_class_name = pod.spec.priority_class_name.clone();
                     spec.priority = pod.spec.priority;
+                }
+                if !scheduling::grouped(&spec) {
+                    spec.scheduling_group.clone_from(&pod.spec.scheduling_group);
+                    spec.workload_ref.clone_from(&pod.spec.workload_ref);
                 }
                 creation::admitted(snapshot, namespace, &spec)
             };
@@ -522,8 +526,12 @@ impl<'a> Cast<'a> {
     }
 
     /// Whether a webhook that is called for replacements, when they are created or bound, or for the end of pods, has
-    /// all its endpoints among the pods that go.
+    /// all its endpoints among the pods that go; or whether Kueue has all its pods there, beside a pod with its finalizer.
     pub fn last_backends_make_way(&self) -> bool {
+        let held = |candidate: &Candidate<'_>| candidate.holds.contains(&Hold::Kueue { worker: false });
+        if self.kueue.others == 0 && !self.kueue.candidates.is_empty() && self.candidates.iter().any(held) {
+            return true;
+        }
         let ending = self.candidates.iter().flat_map(|candidate| &candidate.ending_hooks);
         self.sets
             .iter()

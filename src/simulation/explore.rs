@@ -598,6 +598,26 @@ impl<'a, 'b> Explorer<'a, 'b> {
                 )
             })
             .collect();
+        let since = |occupant: &Occupant<'a>| snapshot.pods.find(occupant.namespace, occupant.name)?.status.start_time.0;
+        let rules = preemption::Rules {
+            priority,
+            guards: &guards,
+            since: &since,
+            takes: &|decision| State::takes(self.cast, decision),
+        };
+        let ways: Vec<Way<'a>> = [false, true]
+            .into_iter()
+            .flat_map(|reversed| {
+                let ways = hopeful
+                    .iter()
+                    .filter_map(|node| preemption::victims(&state.placement, incoming, &rules, *node, reversed));
+                preemption::best(ways.collect())
+            })
+            .collect();
+        // Budgets decide who is put out, not whether that helps.
+        if ways.is_empty() {
+            return ways;
+        }
         let lower = hopeful.iter().flat_map(|node| state.placement.nodes()[*node].occupants());
         let namespaces: BTreeSet<&str> = lower
             .filter(|occupant| preemption::priority(occupant.spec) < priority)
@@ -610,22 +630,7 @@ impl<'a, 'b> Explorer<'a, 'b> {
             let gap = Gap::unread("which pods of a lower priority their budgets would rather keep", &missing);
             self.gaps.borrow_mut().insert(gap.decisive());
         }
-        let since = |occupant: &Occupant<'a>| snapshot.pods.find(occupant.namespace, occupant.name)?.status.start_time.0;
-        let rules = preemption::Rules {
-            priority,
-            guards: &guards,
-            since: &since,
-            takes: &|decision| State::takes(self.cast, decision),
-        };
-        [false, true]
-            .into_iter()
-            .flat_map(|reversed| {
-                let ways = hopeful
-                    .iter()
-                    .filter_map(|node| preemption::victims(&state.placement, incoming, &rules, *node, reversed));
-                preemption::best(ways.collect())
-            })
-            .collect()
+        ways
     }
 
     /// Whether it is a pod that had a node before the drain.

@@ -367,7 +367,14 @@ impl<'a> State<'a> {
         match hold {
             Hold::JobTracking => admitted(),
             Hold::Deletion => !self.end_refused(cast, candidate),
-            Hold::Kueue { worker } => self.alive(cast, &cast.kueue) && (!worker || self.alive(cast, &cast.worker)) && admitted(),
+            Hold::Kueue { worker: true } => self.alive(cast, &cast.kueue) && self.alive(cast, &cast.worker) && admitted(),
+            // Kueue removes it as soon as it sees the deletion, not only once the pod has ended
+            // (`pkg/controller/jobs/pod/pod_controller.go`, Load): told to end in the same round, it may still be in time.
+            Hold::Kueue { worker: false } => {
+                let hooks = &cast.candidates[candidate].update_hooks;
+                (self.alive(cast, &cast.kueue) && admitted())
+                    || (self.ends_now(&cast.kueue.candidates) && !self.refused_at_once(cast, hooks))
+            }
             Hold::Unfamiliar(_) | Hold::Overdue => self.others_act,
             Hold::Policy => !cast.assume.worst(Class::Calls),
             Hold::Nobody(_) | Hold::Node => false,
@@ -683,10 +690,13 @@ impl<'a> State<'a> {
 
     /// Whether a backend of a webhook ends in this round and may still answer.
     fn lingering(&self, cast: &Cast<'a>, hook: usize) -> bool {
-        self.lingers
-            && backends(cast, hook)
-                .iter()
-                .any(|candidate| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round))
+        self.ends_now(backends(cast, hook))
+    }
+
+    /// Whether one of these pods ends in this round and may still be at work.
+    fn ends_now(&self, candidates: &[usize]) -> bool {
+        let ends = |candidate: &usize| matches!(self.old[*candidate], Old::Terminating(round) if round == self.round);
+        self.lingers && candidates.iter().any(ends)
     }
 
     /// Whether the kubelet may not report the end of a pod: a pod of the same round may end before the webhook's last

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::assume::{Assume, Class};
 use super::cast::{Cast, Hold, Props};
-use super::state::State;
+use super::state::{Old, State};
 use crate::cluster::kinds::Kind;
 use crate::cluster::snapshot::Snapshot;
 use crate::kubernetes::drain::DrainFlags;
@@ -88,4 +88,65 @@ fn what_was_not_read_may_be_alive() {
         })
         .collect();
     assert_eq!(goes, [true, false]);
+}
+
+#[test]
+fn kueue_may_still_let_a_pod_go_while_both_end() {
+    let labels = ", labels: {app.kubernetes.io/name: kueue, control-plane: controller-manager}";
+    let kueue = pod("kueue-1", "n1", labels).replace("phase: Running", "phase: Running, conditions: [{type: Ready, status: 'True'}]");
+    let held = pod("web-1", "n1", ", finalizers: [kueue.x-k8s.io/managed]");
+    let read = snapshot(&[NODE, SET, &kueue, &held].join("\n---\n"));
+    cast(&read, Assume::default(), |cast| {
+        assert!(cast.last_backends_make_way());
+        let index = |name: &str| cast.candidates.iter().position(|candidate| candidate.pod.metadata.name == name);
+        let (kueue, web) = (index("kueue-1").expect("Kueue"), index("web-1").expect("the pod"));
+        for (end, lingers, goes) in [
+            (Old::Terminating(1), true, true),
+            (Old::Terminating(1), false, false),
+            (Old::Terminating(0), true, false),
+            (Old::Gone(1), true, false),
+        ] {
+            let mut state = State::new(cast, false, lingers);
+            state.round = 1;
+            state.old[kueue] = end;
+            let hold = Hold::Kueue { worker: false };
+            assert_eq!(state.lets_go(cast, web, &hold), goes, "{lingers}");
+            assert!(!state.lets_go(cast, web, &Hold::Kueue { worker: true }));
+        }
+    });
+}
+
+#[test]
+fn budgets_of_others_matter_only_where_preemption_helps() {
+    let node = |name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}, status: {{conditions: [{{type: Ready, status: 'True'}}], allocatable: {{pods: 9, cpu: 1}}}}}}"
+        )
+    };
+    let asks = |cpu: &str| format!("containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]");
+    let set = format!(
+        "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: web, namespace: app}}, spec: {{replicas: 1, template: {{spec: {{priorityClassName: high, {}}}}}}}}}",
+        asks("900m")
+    );
+    let class = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 10}";
+    let other = |namespace: &str, priority: i64, cpu: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: other, namespace: {namespace}}}, spec: {{nodeName: n2, priority: {priority}, {}}}, status: {{phase: Running}}}}",
+            asks(cpu)
+        )
+    };
+    for (lesser, equal, unread) in [("500m", "500m", 0), ("500m", "50m", 1)] {
+        let others = [other("low", 0, lesser), other("app", 10, equal)].join("\n---\n");
+        let mut read = without(
+            &[Kind::PodDisruptionBudget],
+            &[&node("n1"), &node("n2"), class, &set, &pod("web-1", "n1", ""), &others].join("\n---\n"),
+        );
+        let own = crate::cluster::snapshot::Scope::Namespace("app".to_owned());
+        read.objects.cover(Kind::PodDisruptionBudget, own, Ok(()));
+        let nodes = ["n1".to_owned()];
+        let props = Props::new(&read, &nodes, &BTreeSet::new());
+        let trace = super::trace::play(&Placement::new(&read), &props, &nodes, &DrainFlags::default(), Assume::default());
+        let gaps: Vec<_> = trace.gaps.iter().filter(|gap| gap.missing.is_some()).collect();
+        assert_eq!(gaps.len(), unread, "{lesser} {equal}: {gaps:?}");
+    }
 }

@@ -20,11 +20,6 @@ const MODULE: &str = "sigs.k8s.io/kueue";
 const VERSION: &str = "v0.17.0";
 /// Names the folder with the program and its chart's templates for a process inside a namespace.
 pub const FOLDER: &str = "CONTROL_PLANE_KUEUE";
-
-/// The folder of the Kueue to run, if the state asks for it.
-pub fn wanted(state: &State) -> Option<PathBuf> {
-    (state.kueue == state::Kueue::Real).then(|| std::env::var_os(FOLDER).expect("the folder of Kueue").into())
-}
 const NAMESPACE: &str = "gpustack-system";
 const SECRET: &str = "kueue-webhook-server-cert";
 const LEASE: &str = "c1f6bfd2.kueue.x-k8s.io";
@@ -35,6 +30,11 @@ const HEALTH: u16 = 8081;
 const GRACE: Duration = Duration::from_secs(10);
 /// How long nothing may change while a Kueue may be starting.
 pub const PATIENCE: Duration = Duration::from_secs(45);
+
+/// The folder of the Kueue to run, if the state asks for it.
+pub fn wanted(state: &State) -> Option<PathBuf> {
+    (state.kueue == state::Kueue::Real).then(|| std::env::var_os(FOLDER).expect("the folder of Kueue").into())
+}
 
 /// The folder with `kueue` and the templates; builds and copies them first if they are not there.
 pub fn built() -> Result<PathBuf, String> {

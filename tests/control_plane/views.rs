@@ -206,7 +206,9 @@ impl Watch {
         if interrupted.is_err() {
             let _ = self.child.kill();
         }
-        let status = self.child.wait().map_err(|error| error.to_string())?;
+        let Some(status) = ended(&mut self.child) else {
+            return Err("the watch goes on after an interrupt".to_owned());
+        };
         let text = fs::read_to_string(&self.output).map_err(|error| error.to_string())?;
         let shown: Vec<Value> = serde_json::Deserializer::from_str(&text).into_iter().flatten().collect();
         let last = shown.last().map(timeless).unwrap_or_default();
@@ -223,4 +225,17 @@ impl Watch {
             Err(problem) => Err(problem),
         }
     }
+}
+
+/// How the process ended, within ten seconds; else it is killed.
+fn ended(child: &mut Child) -> Option<std::process::ExitStatus> {
+    for _ in 0..100 {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        sleep(Duration::from_millis(100));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
 }

@@ -8,7 +8,7 @@ use crate::kubernetes::host_ports;
 use crate::kubernetes::surge::{self, Surge};
 use crate::report::finding::{Certainty, Finding, Severity};
 
-use super::facts::{Facts, Workload};
+use super::facts::Facts;
 use super::{at_risk, remedy};
 use crate::checks::codes::Code;
 use crate::checks::{count, finding, listed, object};
@@ -93,7 +93,7 @@ pub fn surge_port(facts: &Facts<'_>) -> Vec<Finding> {
         let key = workload.values_key(facts, |mode, id, _| values::strategy(mode, id, "Recreate"));
         item.remedy = remedy(
             "let an old pod go before a new one comes: maxSurge 0, or Recreate; or have one node more than replicas:",
-            Some(make_room(facts, workload)),
+            Some(make_room(facts, &workload.reference(), &workload.key.namespace, "strategy")),
             key,
         );
         found.push(item);
@@ -125,15 +125,7 @@ fn beside_themselves(facts: &Facts<'_>) -> Vec<Finding> {
             item.consequence = "the update does not come to an end by itself".to_owned();
             item.remedy = remedy(
                 "let the old pod go first:",
-                Some(facts.kubectl.line([
-                    "patch",
-                    &format!("daemonset/{name}"),
-                    "-n",
-                    namespace,
-                    "--type=merge",
-                    "-p",
-                    r#"{"spec":{"updateStrategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#,
-                ])),
+                Some(make_room(facts, &format!("daemonset/{name}"), namespace, "updateStrategy")),
                 None,
             );
             Some(item)
@@ -141,17 +133,12 @@ fn beside_themselves(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Lets an old pod go first.
-fn make_room(facts: &Facts<'_>, workload: &Workload<'_>) -> String {
-    facts.kubectl.line([
-        "patch",
-        &workload.reference(),
-        "-n",
-        &workload.key.namespace,
-        "--type=merge",
-        "-p",
-        r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}"#,
-    ])
+/// Lets an old pod go first; `strategy` is the field that says how the kind rolls out.
+fn make_room(facts: &Facts<'_>, workload: &str, namespace: &str, strategy: &str) -> String {
+    let patch = format!(r#"{{"spec":{{"{strategy}":{{"rollingUpdate":{{"maxSurge":0,"maxUnavailable":1}}}}}}}}"#);
+    facts
+        .kubectl
+        .line(["patch", workload, "-n", namespace, "--type=merge", "-p", &patch])
 }
 
 /// Rollouts whose first new pod waits for the old ones, which wait for it.
@@ -177,7 +164,7 @@ pub fn stalls(facts: &Facts<'_>) -> Vec<Finding> {
         item.consequence = "the new pod stays Pending; the old ones go on, and the upgrade does not come to an end by itself".to_owned();
         item.remedy = remedy(
             "let an old pod go before a new one comes; or have one node more than replicas:",
-            Some(make_room(facts, workload)),
+            Some(make_room(facts, &workload.reference(), &workload.key.namespace, "strategy")),
             None,
         );
         found.push(item);

@@ -17,6 +17,7 @@ mod sink;
 mod tests;
 mod yaml;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
         ..Snapshot::default()
     };
     let listings = &mut snapshot.objects;
-    let mut stated = std::collections::BTreeSet::new();
+    let (mut stated, mut lists) = (BTreeSet::new(), BTreeSet::new());
     let mut saved = None;
     for input in inputs {
         let mut sink = Sink::new(listings);
@@ -91,22 +92,40 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
         }
         useful(&sink.tally).map_err(|error| error.of_input(&name))?;
         stated.append(&mut sink.tally.stated);
+        lists.append(&mut sink.tally.lists);
         if let Some(frame) = sink.tally.saved.take()
             && saved.replace(frame).is_some()
         {
             return Err(sink::two_snapshots().of_input(&name));
         }
     }
-    // `kubectl get … -n X -o yaml` cannot be told from a capture of the whole cluster whose objects happen to lie in
-    // X, so an object of a kind stands for the whole kind.
     if stated.is_empty() && saved.is_none() {
         let names: Vec<String> = inputs.iter().map(|input| name_of(input)).collect();
         return Err(InputError::new("no objects: the lists are empty")
             .of_input(&names.join(", "))
             .with_hint(capture_hint()));
     }
+    snapshot.objects.default_namespace();
+    // An object of a kind stands for the whole kind. But where kubelets run, what a cluster has lies in more than one
+    // namespace: objects of a single one are what `kubectl get` without `-A` leaves, and a node has pods of others.
+    let kubelet = |node: &super::objects::Node| !node.status.node_info.container_runtime_version.is_empty();
+    let running = snapshot.objects.nodes.seen().iter().any(kubelet);
+    let namespaces = snapshot.objects.namespaces();
+    let alone = match namespaces.first() {
+        Some(namespace) if namespaces.len() == 1 && running && !complete && !lists.contains(&Kind::Pod) => {
+            Some(Scope::Namespace((*namespace).to_owned()))
+        }
+        _ => None,
+    };
     for &kind in &stated {
-        snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
+        match &alone {
+            Some(alone) if kind == Kind::Pod => {
+                let (scope, reason) = (Scope::Cluster, Reason::OneNamespace);
+                snapshot.objects.cover(kind, alone.clone(), Ok(()));
+                snapshot.objects.cover(kind, scope.clone(), Err(NotRead { kind, scope, reason }));
+            }
+            _ => snapshot.objects.cover(kind, Scope::Cluster, Ok(())),
+        }
     }
     if let Some(frame) = saved {
         frame.enter(&mut snapshot);
@@ -124,9 +143,7 @@ fn read_within(inputs: &[PathBuf], complete: bool, limits: Limits) -> Result<Sna
         };
         snapshot.objects.cover(kind, Scope::Cluster, outcome);
     }
-    let listings = &mut snapshot.objects;
-    listings.default_namespace();
-    listings.settle();
+    snapshot.objects.settle();
     Ok(snapshot)
 }
 

@@ -119,7 +119,7 @@ impl Gap {
         let (reason, message) = match &missing.reason {
             Reason::Forbidden => (Why::Forbidden, None),
             Reason::Failed(message) => (Why::Failed, Some(message.clone())),
-            Reason::NotInFiles => (Why::NotInFiles, None),
+            Reason::NotInFiles | Reason::OneNamespace => (Why::NotInFiles, None),
             Reason::NotAsked => (Why::NotAsked, None),
         };
         Some(Self {

@@ -136,6 +136,8 @@ pub(super) struct Tally {
     pub(super) others: BTreeMap<String, usize>,
     /// Kinds that an object or a typed list stated, even an empty one.
     pub(super) stated: BTreeSet<Kind>,
+    /// Those of which a typed list was given.
+    pub(super) lists: BTreeSet<Kind>,
     /// What a snapshot says of its objects.
     pub(super) saved: Option<saved::Frame>,
 }
@@ -214,6 +216,7 @@ impl<'a> Sink<'a> {
                 }
                 if let (Some(kind), Some(_)) = (kind, &items) {
                     self.tally.stated.insert(kind);
+                    self.tally.lists.insert(kind);
                 }
                 let around = match Around::of(&head) {
                     Around::Unknown => Around::Nothing,

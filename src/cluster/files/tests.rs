@@ -182,6 +182,38 @@ fn fields_may_be_missing_null_or_unknown() {
 }
 
 #[test]
+fn pods_of_one_namespace_do_not_tell_what_a_node_has() {
+    let node =
+        "---\n{apiVersion: v1, kind: Node, metadata: {name: n}, status: {nodeInfo: {containerRuntimeVersion: 'containerd://2.0.1'}}}\n";
+    let pod = |namespace: &str| {
+        format!("---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: {namespace}}}, spec: {{nodeName: n}}}}\n")
+    };
+    let elsewhere = "---\n{apiVersion: v1, kind: Service, metadata: {name: s, namespace: kube-system}}\n";
+    let on_node = |text: String| load(text).unwrap().pods.on_node("n").map(|pods| pods.count());
+
+    let filtered = format!("{node}{}", pod("app"));
+    let missing = on_node(filtered.clone()).unwrap_err();
+    assert_eq!(missing.reason, Reason::OneNamespace);
+    assert_eq!(missing.to_string(), "the files hold pods of one namespace alone");
+    assert_eq!(load(filtered).unwrap().pods.in_namespace("app").unwrap().len(), 1);
+
+    assert_eq!(on_node(format!("{node}{}{}", pod("app"), pod("kube-system"))), Ok(2));
+    assert_eq!(on_node(format!("{node}{}{elsewhere}", pod("app"))), Ok(1));
+    // Where no kubelet reports, it may be all there is; a typed list says so.
+    assert_eq!(
+        on_node(format!(
+            "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n}}}}\n{}",
+            pod("app")
+        )),
+        Ok(1)
+    );
+    assert_eq!(
+        on_node(format!("{node}{}---\n{{apiVersion: v1, kind: PodList, items: []}}\n", pod("app"))),
+        Ok(1)
+    );
+}
+
+#[test]
 fn what_is_absent_was_not_read() {
     let snapshot = load(format!(
         "{POD}---\napiVersion: v1\nkind: NodeList\nitems: []\n---\napiVersion: apps/v1\nkind: DeploymentList\n"

@@ -40,7 +40,7 @@ use self::resources_fit::Amounts;
 use self::topology_spread::TopologySpread;
 use self::volumes::PodVolumes;
 
-pub use self::gates::{gated, other_scheduler};
+pub use self::gates::{gated, grouped, other_scheduler};
 pub use self::inter_pod_affinity::{wants_company, wants_to_be_near};
 pub use self::volume_limits::driver;
 pub use self::volumes::{SingleNode, refuses_volume, refuses_volume_in_use, single_node, storage_unread};
@@ -520,6 +520,10 @@ fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, range: Range<u
         let decision = Decision::Unknown(format!("what scheduler {scheduler} decides"));
         return vec![decision; range.len()];
     }
+    if grouped(incoming.spec) {
+        let decision = Decision::Unknown("when the scheduler places its group of pods".to_owned());
+        return vec![decision; nodes.len()];
+    }
     let ports = node_ports::declared(incoming.spec);
     let requests = resources_fit::pod_requests(incoming.spec, None);
     let spread = TopologySpread::new(placement, incoming);
@@ -684,6 +688,16 @@ mod tests {
             said(&cluster(CLUSTER), "{spec: {schedulerName: volcano}}"),
             ["? what scheduler volcano decides"; 2]
         );
+    }
+
+    #[test]
+    fn a_group_of_pods_is_placed_as_a_whole() {
+        for group in ["schedulingGroup: {podGroupName: g}", "workloadRef: {name: w, podGroup: g}"] {
+            assert_eq!(
+                said(&cluster(CLUSTER), &format!("{{spec: {{{group}}}}}")),
+                ["? when the scheduler places its group of pods"; 2]
+            );
+        }
     }
 
     #[test]
