@@ -522,7 +522,7 @@ fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, range: Range<u
     }
     if grouped(incoming.spec) {
         let decision = Decision::Unknown("when the scheduler places its group of pods".to_owned());
-        return vec![decision; nodes.len()];
+        return vec![decision; range.len()];
     }
     let ports = node_ports::declared(incoming.spec);
     let requests = resources_fit::pod_requests(incoming.spec, None);
