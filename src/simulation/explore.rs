@@ -13,7 +13,7 @@ use crate::kubernetes::eviction::{self, Answer};
 use crate::kubernetes::host_ports;
 use crate::kubernetes::preemption::{self, Way};
 use crate::kubernetes::scheduling::load::Load;
-use crate::kubernetes::scheduling::{self, Decision, Incoming, Occupant};
+use crate::kubernetes::scheduling::{self, Decision, Incoming, Occupant, Placement};
 use crate::kubernetes::selectors;
 use crate::report::document::DrainOutcome;
 
@@ -861,23 +861,31 @@ fn ports_collide(one: &Incoming<'_>, other: &Incoming<'_>) -> bool {
 
 /// How nodes look to a pod that may have to be placed later.
 struct View {
-    /// Whether each node takes it now.
-    takes: Vec<bool>,
-    /// Whether each node would still take it beside the pod that is placed now.
-    takes_after: Vec<bool>,
+    /// Whether each node takes it now; below 0 where no pod that goes or comes changes that it does not.
+    takes: Vec<i64>,
+    /// The same beside the pod that is placed now.
+    takes_after: Vec<i64>,
     /// For each topology domain that matters between the two, the code of each node's domain.
     domains: Vec<Vec<i64>>,
 }
 
 impl View {
     fn new<'a>(cast: &Cast<'a>, state: &State<'a>, placed: &Incoming<'a>, rival: &Incoming<'a>) -> Self {
-        let takes: Vec<bool> = scheduling::decide(&state.placement, rival)
-            .iter()
-            .map(|decision| State::takes(cast, decision))
-            .collect();
+        let look = |placement: &Placement<'a>| -> Vec<i64> {
+            scheduling::decide(placement, rival)
+                .iter()
+                .map(|decision| match decision {
+                    Decision::Refused(reason) if !preemption::resolvable(reason) => -1,
+                    decision => i64::from(State::takes(cast, decision)),
+                })
+                .collect()
+        };
+        let takes = look(&state.placement);
+        // A node may refuse the rival only because it must be near the pod that is placed now.
+        let related = related(placed, rival);
         let mut beside = state.placement.clone();
         for (node, takes) in takes.iter().enumerate() {
-            if *takes {
+            if *takes > 0 || related {
                 beside.bind(
                     node,
                     scheduling::Occupant {
@@ -890,14 +898,7 @@ impl View {
                 );
             }
         }
-        let takes_after = match related(placed, rival) {
-            // With the pod on every node at once spread and affinity say nothing; ports and room do.
-            true => takes.clone(),
-            false => scheduling::decide(&beside, rival)
-                .iter()
-                .map(|decision| State::takes(cast, decision))
-                .collect(),
-        };
+        let takes_after = look(&beside);
         let mut keys: BTreeSet<&str> = BTreeSet::new();
         if spread_by(placed, rival) {
             keys.extend(
@@ -934,13 +935,14 @@ impl View {
     }
 
     fn describe(&self, node: usize, kind: &mut Vec<i64>) {
-        kind.push(i64::from(self.takes[node]));
-        kind.push(i64::from(self.takes_after[node]));
+        kind.push(self.takes[node]);
+        kind.push(self.takes_after[node]);
         kind.extend(self.domains.iter().map(|codes| codes[node]));
     }
 }
 
-/// A code for each node's domain: domains of one node are alike when they hold equally many of the rival's kind.
+/// A code for each node's domain: domains of one node are alike when they hold equally many of the rival's kind, and of the
+/// pods that each of its hard spread constraints counts.
 fn domain_codes(state: &State<'_>, key: &str, rival: &Incoming<'_>) -> Vec<i64> {
     let nodes = state.placement.nodes();
     let value = |index: usize| nodes[index].node().metadata.labels.get(key).map(String::as_str);
@@ -951,15 +953,29 @@ fn domain_codes(state: &State<'_>, key: &str, rival: &Incoming<'_>) -> Vec<i64> 
             sizes.entry(value).or_insert((next, 0)).1 += 1;
         }
     }
+    let held = |index: usize| {
+        let occupants = || {
+            let all = nodes[index].occupants();
+            all.filter(|occupant| occupant.namespace == rival.namespace && !occupant.terminating)
+        };
+        let alike = occupants().filter(|occupant| occupant.labels == rival.labels).count();
+        let counted = rival
+            .spec
+            .topology_spread_constraints
+            .iter()
+            .filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule" && constraint.topology_key == key)
+            .filter_map(|constraint| constraint.label_selector.as_ref())
+            .map(|selector| occupants().filter(|occupant| selectors::matches(selector, occupant.labels)).count());
+        std::iter::once(alike).chain(counted).collect::<Vec<usize>>()
+    };
+    let mut known: BTreeMap<Vec<usize>, i64> = BTreeMap::new();
     (0..nodes.len())
         .map(|index| match value(index).and_then(|value| sizes.get(value)) {
             None => -1,
-            Some((_, 1)) => super::cast::count(
-                nodes[index]
-                    .occupants()
-                    .filter(|occupant| occupant.namespace == rival.namespace && !occupant.terminating && occupant.labels == rival.labels)
-                    .count(),
-            ),
+            Some((_, 1)) => {
+                let next = super::cast::count(known.len());
+                *known.entry(held(index)).or_insert(next)
+            }
             Some((code, _)) => 1_000_000 + code,
         })
         .collect()
