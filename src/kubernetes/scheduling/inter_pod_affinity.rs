@@ -57,11 +57,11 @@ pub fn wants_company(spec: &PodSpec) -> bool {
     !affinity(spec).is_empty()
 }
 
-/// Whether a pod with a node is one that another one, which has none, requires in its domain: whether its arrival is an
-/// event by which the scheduler tries that one again (`plugin.go`, isSchedulableAfterPodChange).
+/// Whether a pod with a node is one that another one, which has none and wants company, requires in its domain: whether its
+/// arrival is an event by which the scheduler tries that one again (`plugin.go`, isSchedulableAfterPodChange).
 pub fn wants_to_be_near(placement: &Placement<'_>, waits: &Occupant<'_>, placed: &Occupant<'_>) -> bool {
     let terms = terms(affinity(waits.spec), waits.namespace, waits.labels);
-    !terms.is_empty() && meant_by_all(&terms, placement, placed.namespace, placed.labels) == Holds::Yes
+    meant_by_all(&terms, placement, placed.namespace, placed.labels) == Holds::Yes
 }
 
 /// The required anti-affinity terms of a pod.
