@@ -522,3 +522,87 @@ fn preemption_is_tried_on_sixty_four_nodes() {
         }
     }
 }
+
+/// A ReplicaSet of a namespace, and its Ready pods on `n1`.
+fn placed(namespace: &str, name: &str, pods: usize, labels: &str, spec: &str) -> Vec<String> {
+    let mut objects = vec![format!(
+        "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: {name}, namespace: {namespace}}}, spec: {{replicas: {pods}, template: {{metadata: {{labels: {{{labels}}}}}, spec: {{{spec}}}}}}}}}"
+    )];
+    objects.extend((0..pods).map(|index| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}-{index}, namespace: {namespace}, labels: {{{labels}}}, ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: {name}, controller: true}}]}}, spec: {{nodeName: n1, {spec}}}, status: {{{READY}}}}}"
+        )
+    }));
+    objects
+}
+
+#[test]
+fn no_more_moments_than_matter() {
+    let spread = |key: &str, when: &str| {
+        format!("{{maxSkew: 1, topologyKey: {key}, whenUnsatisfiable: {when}, labelSelector: {{matchLabels: {{app: web}}}}}}")
+    };
+    let hard = format!("topologySpreadConstraints: [{}]", spread("zone", "DoNotSchedule"));
+    let soft = format!(
+        "topologySpreadConstraints: [{}, {}, {}]",
+        spread("zone", "DoNotSchedule"),
+        spread("rack", "ScheduleAnyway"),
+        spread("hall", "ScheduleAnyway")
+    );
+    let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {matchLabels: {app: web}}}]}}";
+    let web = |pods: usize, spec: &str| placed("app", "web", pods, "app: web", spec);
+    let with = |mut objects: Vec<String>, namespace: &str, name: &str, labels: &str, spec: &str| {
+        objects.extend(placed(namespace, name, 1, labels, spec));
+        objects
+    };
+    let port = "containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]";
+    for (what, objects) in [
+        ("one", web(1, "")),
+        ("two alike", web(2, "")),
+        ("spread", web(3, &hard)),
+        ("softly spread", web(3, &soft)),
+        ("apart", web(3, apart)),
+        ("two workloads", with(web(1, ""), "app", "other", "app: other", "")),
+        ("of another namespace", with(web(1, &hard), "away", "web", "app: web", "")),
+        ("not counted", with(web(1, &hard), "app", "other", "app: other", "")),
+        ("with a port", with(web(1, port), "app", "other", "app: other", "")),
+    ] {
+        let mut all = vec![node("n1", 9)];
+        all.extend((2..6).map(|index| {
+            node(&format!("n{index}"), 9).replace(
+                "metadata: {",
+                &format!(
+                    "metadata: {{labels: {{zone: z{index}, rack: r{}, hall: h{}}}, ",
+                    index % 2,
+                    index % 3
+                ),
+            )
+        }));
+        all.extend(objects);
+        let read = snapshot(&all.join("\n---\n"));
+        let nodes = ["n1".to_owned()];
+        let props = Props::new(&read, &nodes, &BTreeSet::new());
+        let trace = super::trace::play(&Placement::new(&read), &props, &nodes, &DrainFlags::default(), Assume::default());
+        // After the round, and after the turn.
+        assert_eq!((trace.states, trace.bounded), (2, false), "{what}");
+        assert_eq!(trace.outcome(0), (DrainOutcome::Finishes, super::trace::Paths::All), "{what}");
+    }
+}
+
+#[test]
+fn sixty_four_ways_to_share_an_allowance_are_looked_at() {
+    for (sets, bounded) in [(64, false), (65, true)] {
+        let mut objects = vec![node("n1", 99)];
+        objects.extend((0..sets).flat_map(|index| placed("app", &format!("web{index}"), 1, "app: web", "")));
+        objects.push(budget(
+            "web",
+            &format!("minAvailable: {}, selector: {{matchLabels: {{app: web}}}}", sets - 1),
+            "",
+        ));
+        let read = snapshot(&objects.join("\n---\n"));
+        let nodes = ["n1".to_owned()];
+        let props = Props::new(&read, &nodes, &BTreeSet::new());
+        let trace = super::trace::play(&Placement::new(&read), &props, &nodes, &DrainFlags::default(), Assume::default());
+        assert_eq!(trace.bounded, bounded, "{sets}");
+        assert_eq!(trace.ends.len(), 64);
+    }
+}
