@@ -84,7 +84,8 @@ fn concerns(snapshot: &Snapshot, resources: &MatchResources, request: &Request<'
         operations: vec!["*".to_owned()],
         api_groups: vec!["*".to_owned()],
         api_versions: vec!["*".to_owned()],
-        resources: vec!["*".to_owned()],
+        // With every subresource (`pkg/admission/plugin/policy/matching/matching.go`, Matches).
+        resources: vec!["*/*".to_owned()],
         scope: None,
     }];
     let rules = match resources.resource_rules.as_slice() {
