@@ -167,6 +167,7 @@ pub fn best(ways: Vec<Way<'_>>) -> Vec<Way<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::kinds::Kind;
     use crate::cluster::objects::Pod;
     use crate::cluster::snapshot::Snapshot;
     use crate::kubernetes::testing::snapshot;
@@ -251,6 +252,10 @@ mod tests {
             said(&cluster(&nodes, &["x@a 10 2 00", "w@a 10 2 00", "y@b 10 4 00"], ""), 4),
             ["b: y"]
         );
+        assert_eq!(
+            said(&cluster(&nodes, &["x@a -10 2 00", "w@a -10 2 00", "y@b -10 4 00"], ""), 4),
+            ["b: y"]
+        );
         assert_eq!(said(&cluster(&nodes, &["x@a 10 4 00", "y@b 10 4 05"], ""), 4), ["b: y"]);
         assert_eq!(said(&cluster(&nodes, &["x@a 10 4 00", "y@b 10 4 00"], ""), 4), ["a: x", "b: y"]);
     }
@@ -262,6 +267,20 @@ mod tests {
         assert_eq!(said(&cluster(&nodes, &pods, "{matchLabels: {app: x}}"), 4), ["b: y"]);
         assert_eq!(said(&cluster(&nodes, &pods, "{}"), 4), ["a: x"]);
         assert_eq!(said(&cluster(&nodes[..1], &pods[..1], "{matchLabels: {app: x}}"), 4), ["a: x"]);
+        // One that allows a disruption, or is over pods of another namespace, keeps nobody.
+        let guarded = |namespace: &str, allowed: i64| {
+            let mut read = cluster(&nodes, &pods, "");
+            let text = format!(
+                "{{metadata: {{name: b, namespace: {namespace}}}, spec: {{selector: {{matchLabels: {{app: x}}}}}}, status: {{disruptionsAllowed: {allowed}}}}}"
+            );
+            let budget: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+            read.objects.insert(Kind::PodDisruptionBudget, budget).unwrap();
+            read.objects.settle();
+            said(&read, 4)
+        };
+        assert_eq!(guarded("d", 0), ["b: y"]);
+        assert_eq!(guarded("d", 1), ["a: x"]);
+        assert_eq!(guarded("e", 0), ["a: x"]);
         // On one node it is spared before one of a higher priority.
         let beside = cluster(&["a"], &["x@a 10 2 00", "y@a 50 2 00"], "{matchLabels: {app: x}}");
         assert_eq!(said(&beside, 2), ["a: y"]);

@@ -32,7 +32,14 @@ mod tests {
         let before = spec.tolerations.len();
         add(&mut spec);
         spec.tolerations.drain(..before);
-        spec.tolerations.iter().map(|toleration| toleration.key.clone()).collect()
+        let added = spec.tolerations.iter();
+        added
+            .map(|toleration| {
+                let words = (toleration.operator.as_str(), toleration.effect.as_str());
+                assert_eq!(words, ("Exists", "NoExecute"));
+                toleration.key.clone()
+            })
+            .collect()
     }
 
     #[test]

@@ -476,6 +476,15 @@ mod tests {
         );
         assert_eq!(said(&snapshot, &both), [ANTI]);
 
+        // Where one that may be wanted is not, only one of the pod's own kind may begin.
+        let mut snapshot = partial("node a\nnode b\npod o/1 @a {metadata: {labels: {app: x}}}");
+        for kind in [Kind::Node, Kind::Pod] {
+            snapshot.objects.cover(kind, Scope::Cluster, Ok(()));
+        }
+        let wants = selected("podAffinity", "x");
+        assert_eq!(said(&snapshot, &wants), [labels, labels]);
+        assert_eq!(said(&snapshot, &wants.replacen("{app: x", "{app: w", 1)), [labels, AFFINITY]);
+
         // A pod that was not read may be the one that is wanted.
         let mut snapshot = partial("node a\npod d/1 @a {metadata: {labels: {app: y}}}");
         snapshot.objects.cover(Kind::Node, Scope::Cluster, Ok(()));

@@ -177,6 +177,11 @@ mod tests {
             ),
             (
                 "v1.37.0",
+                "{key: k, operator: Lt, value: '5'}",
+                "node(s) had untolerated taint(s): k=5:NoSchedule",
+            ),
+            (
+                "v1.37.0",
                 "{key: k, operator: Gt, value: '5'}",
                 "node(s) had untolerated taint(s): k=5:NoSchedule",
             ),

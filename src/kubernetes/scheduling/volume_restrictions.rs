@@ -75,8 +75,10 @@ fn conflict(one: &Volume, other: &Volume) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{cluster, said};
+    use super::super::testing::{cluster, said, without};
     use super::*;
+    use crate::cluster::kinds::Kind;
+    use crate::cluster::snapshot::Scope;
 
     #[test]
     fn a_disk_is_used_by_one_pod_of_a_node() {
@@ -139,5 +141,8 @@ mod tests {
             let snapshot = cluster(&format!("node a\nnode b\n{}{other}", claim(modes)));
             assert_eq!(said(&snapshot, wanted), [if fits { "fits" } else { IN_USE }; 2], "{modes} {other}");
         }
+        let mut snapshot = without(&[Kind::Pod], &format!("node a\n{}", claim("[ReadWriteOncePod]")));
+        snapshot.objects.cover(Kind::Pod, Scope::Node("a".to_owned()), Ok(()));
+        assert_eq!(said(&snapshot, wanted), ["? whether another pod uses claim c: pods in namespace d were not read"]);
     }
 }
