@@ -225,6 +225,10 @@ mod tests {
         };
         assert_eq!(said("restricted", &spec(pod, container, "")), "fine");
         assert_eq!(said("restricted", &spec("", &format!("{pod}, {container}"), "")), "fine");
+        assert_eq!(
+            said("restricted", &spec(pod, container, "volumes: [{name: v, emptyDir: {}}], ")),
+            "fine"
+        );
         assert_eq!(said("baseline", &spec("", "", "")), "fine");
         for (what, pod, container, more) in [
             ("allowPrivilegeEscalation", pod, "capabilities: {drop: [ALL]}", ""),

@@ -143,6 +143,9 @@ mod tests {
         }
         let mut snapshot = without(&[Kind::Pod], &format!("node a\n{}", claim("[ReadWriteOncePod]")));
         snapshot.objects.cover(Kind::Pod, Scope::Node("a".to_owned()), Ok(()));
-        assert_eq!(said(&snapshot, wanted), ["? whether another pod uses claim c: pods in namespace d were not read"]);
+        assert_eq!(
+            said(&snapshot, wanted),
+            ["? whether another pod uses claim c: pods in namespace d were not read"]
+        );
     }
 }

@@ -291,3 +291,83 @@ pub fn storage_unread(placement: &Placement<'_>, incoming: &Incoming<'_>) -> Vec
     }
     unread
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{cluster, incoming, pod, without};
+    use super::*;
+    use crate::cluster::kinds::Kind;
+
+    fn claim(modes: &str, volume: &str) -> String {
+        format!(
+            "node a\nclaim d/c {{spec: {{volumeName: p, accessModes: {modes}}}, status: {{phase: Bound}}}}\nvolume p {{spec: {{accessModes: {volume}, csi: {{driver: x, volumeHandle: h}}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn volumes_that_must_leave_a_node_first() {
+        let once = "[ReadWriteOnce]";
+        let said = |read: &Snapshot| single_node(read, read.claims.find("d", "c").unwrap()).map(|single| single.certain);
+        for (modes, volume, driver, certain) in [
+            (once, once, "", Some(true)),
+            (once, once, "driver x {spec: {attachRequired: true}}", Some(true)),
+            (once, once, "driver x {spec: {attachRequired: false}}", None),
+            ("[ReadWriteMany]", once, "", None),
+            ("[ReadOnlyMany]", once, "", None),
+            (once, "[ReadWriteOnce, ReadOnlyMany]", "", None),
+        ] {
+            assert_eq!(
+                said(&cluster(&(claim(modes, volume) + driver))),
+                certain,
+                "{modes} {volume} {driver}"
+            );
+        }
+        assert_eq!(said(&without(&[Kind::CsiDriver], &claim(once, once))), Some(false));
+    }
+
+    #[test]
+    fn lists_of_storage_that_a_placement_hangs_on() {
+        use Kind::{CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment};
+        const ALL: [Kind; 6] = [
+            PersistentVolumeClaim,
+            PersistentVolume,
+            StorageClass,
+            CsiDriver,
+            CsiNode,
+            VolumeAttachment,
+        ];
+        let bound = claim("[ReadWriteOnce]", "[ReadWriteOnce]");
+        let waits = "node a\nclass w {provisioner: x, volumeBindingMode: WaitForFirstConsumer}\nclaim d/c {spec: {storageClassName: w, accessModes: [ReadWriteOnce]}}";
+        let (empty, claims) = ("emptyDir: {}", "persistentVolumeClaim: {claimName: c}");
+        let made = "ephemeral: {volumeClaimTemplate: {spec: {storageClassName: w, accessModes: [ReadWriteOnce]}}}";
+        for (text, volume, unread, named) in [
+            (bound.as_str(), empty, &ALL[..], &[][..]),
+            (
+                &bound,
+                claims,
+                &ALL,
+                &[PersistentVolumeClaim, PersistentVolume, CsiNode, VolumeAttachment],
+            ),
+            (
+                "node a",
+                claims,
+                &[PersistentVolumeClaim, StorageClass],
+                &[PersistentVolumeClaim, StorageClass],
+            ),
+            (&bound, claims, &[StorageClass, CsiDriver], &[]),
+            (&bound, claims, &[PersistentVolume], &[PersistentVolume]),
+            (&bound, claims, &[CsiNode, VolumeAttachment], &[CsiNode, VolumeAttachment]),
+            (waits, claims, &[StorageClass, CsiDriver], &[StorageClass, CsiDriver]),
+            (waits, claims, &[CsiDriver, CsiNode], &[CsiDriver, CsiNode]),
+            (waits, made, &[PersistentVolume], &[PersistentVolume]),
+        ] {
+            let read = without(unread, text);
+            let pod = pod(&format!("{{metadata: {{name: z}}, spec: {{volumes: [{{name: v, {volume}}}]}}}}"));
+            let found: Vec<Kind> = storage_unread(&Placement::new(&read), &incoming(&pod))
+                .iter()
+                .map(|missing| missing.kind)
+                .collect();
+            assert_eq!(found, named, "{text} | {volume} | {unread:?}");
+        }
+    }
+}
