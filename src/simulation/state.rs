@@ -488,13 +488,18 @@ impl<'a> State<'a> {
     /// Lets terminating pods go that nothing holds any more; whether any went.
     pub fn release(&mut self, cast: &Cast<'a>) -> bool {
         // What still answers while it ends answers for all that end with it.
-        let going: Vec<(usize, u32)> = (0..self.old.len())
+        let mut going: Vec<(usize, u32)> = (0..self.old.len())
             .filter(|index| cast.candidates[*index].holds.iter().all(|hold| self.lets_go(cast, *index, hold)))
             .filter_map(|index| match self.old[index] {
                 Old::Terminating(round) => Some((index, round)),
                 _ => None,
             })
             .collect();
+        // And for what is created once these are gone.
+        let answers = |index: usize| (0..cast.hooks.len()).any(|hook| backends(cast, hook).contains(&index));
+        if self.lingers && going.iter().any(|(index, _)| !answers(*index)) {
+            going.retain(|(index, _)| !answers(*index));
+        }
         for (index, round) in &going {
             let candidate = &cast.candidates[*index];
             self.old[*index] = Old::Gone(*round);
