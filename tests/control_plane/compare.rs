@@ -508,8 +508,9 @@ fn false_safe(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             .map(|probe| format!("{} was refused for {:.1} s", probe.name, probe.refused_seconds)),
     );
     for (workload, new) in &reality.replacements {
-        // A workload that keeps two or more may be short of one, where that is told.
-        let told = told(document, reality, workload).contains(&"not-created");
+        // A workload that goes on may be short of one, where that is told.
+        let goes_on = reality.short.contains(workload) && !reality.without_ready.contains(workload);
+        let told = goes_on && told(document, reality, workload).contains(&"not-created");
         if !new.crash_looping.is_empty() || (new.not_created > 0 && !told) {
             wrong.push(format!("{workload} is left with {new:?}"));
         }
