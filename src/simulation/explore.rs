@@ -710,22 +710,19 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .filter(|rival| short || related(&incoming, &rival.template))
             .map(|rival| View::new(self.cast, state, &incoming, &rival.template))
             .collect();
-        let mut kinds: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
+        let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for node in nodes {
-            let mut kind = vec![
-                i64::from(state.crashes(self.cast, index, *node)),
-                i64::from(self.cast.nodes.contains(node)),
-                self.cast
-                    .later
-                    .iter()
-                    .position(|later| later == node)
-                    .map_or(-1, super::cast::count),
-                i64::from(state.placement.nodes()[*node].node().ready()),
-            ];
+            let own = (
+                state.crashes(self.cast, index, *node),
+                self.cast.nodes.contains(node),
+                self.cast.later.iter().position(|later| later == node),
+                state.placement.nodes()[*node].node().ready(),
+            );
+            let mut seen = Vec::new();
             for view in &views {
-                view.describe(*node, &mut kind);
+                view.describe(*node, &mut seen);
             }
-            kinds.entry(kind).or_default().push(*node);
+            kinds.entry((own, seen)).or_default().push(*node);
         }
         for mut members in kinds.into_values() {
             let node = members[0];
