@@ -19,11 +19,9 @@ pub fn assess(snapshot: &Snapshot, found: &Found<'_>, request: &Request) -> Drai
     };
     let (mut nodes, mut findings, mut not_assessed) = (Vec::new(), Vec::new(), BTreeSet::new());
     let before = Placement::new(snapshot);
+    let mut alone = request.clone();
     for node in &request.nodes {
-        let alone = Request {
-            nodes: vec![node.clone()],
-            ..request.clone()
-        };
+        alone.nodes = vec![node.clone()];
         let document = preflight::judge(&before, found, &alone).0;
         nodes.push(NodePreflight::of(node, &document));
         findings.extend(of_node(node, document.findings));

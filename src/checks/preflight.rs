@@ -95,8 +95,8 @@ pub(super) fn judge(before: &Placement<'_>, found: &Found<'_>, request: &Request
         (Vec::new(), false)
     };
     let last = parts.len() - 1;
-    let evictions = merged_rows(&parts);
     let part = parts.swap_remove(last);
+    let evictions = merged_rows(part.rows, &parts);
     let document = DrainPreflight {
         header: header("DrainPreflight", snapshot, install),
         nodes: request.nodes.clone(),
@@ -483,12 +483,16 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
         .paths(|end| of(end) == worst && same(end))
         .certainty()
         .unwrap_or(Certainty::Possible);
-    let mut nodes: BTreeSet<&str> = BTreeSet::new();
+    // In the order of their names, as nodes are.
+    let mut nodes: Vec<usize> = Vec::new();
     for end in &trace.ends {
         if let Some(new) = trace.replacement(end, index) {
-            nodes.extend(new.nodes.iter().map(|node| end.placement.nodes()[*node].name()));
+            nodes.extend(&new.nodes);
+            nodes.sort_unstable();
+            nodes.dedup();
         }
     }
+    let placement = &trace.cast.placement;
     let reasons = trace
         .ends
         .iter()
@@ -524,20 +528,17 @@ fn replacement(trace: &Trace<'_>, index: usize) -> Replacement {
     Replacement {
         outcome: worst,
         certainty,
-        nodes: nodes.into_iter().map(str::to_owned).collect(),
+        nodes: nodes.into_iter().map(|node| placement.nodes()[node].name().to_owned()).collect(),
         reasons,
     }
 }
 
-/// The rows on which all ways to take the unknown agree; where they do not, the replacement is unknown.
-fn merged_rows(parts: &[Part<'_>]) -> Vec<EvictionRow> {
-    let last = &parts[parts.len() - 1];
-    last.rows
-        .iter()
+/// The rows of one way to take the unknown where all others agree; where they do not, the replacement is unknown.
+fn merged_rows(rows: Vec<EvictionRow>, others: &[Part<'_>]) -> Vec<EvictionRow> {
+    rows.into_iter()
         .enumerate()
-        .map(|(index, row)| {
-            let mut row = row.clone();
-            for part in &parts[..parts.len() - 1] {
+        .map(|(index, mut row)| {
+            for part in others {
                 let Some(other) = part.rows.get(index) else { continue };
                 if other.action != row.action {
                     row.certainty = Certainty::Possible;

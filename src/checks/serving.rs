@@ -160,8 +160,12 @@ fn when(loss: &Loss) -> &'static str {
     }
 }
 
-fn verb(loss: &Loss) -> &'static str {
-    if loss.gap == Paths::All { "has" } else { "may have" }
+fn verb(loss: &Loss, several: bool) -> &'static str {
+    match (loss.gap, several) {
+        (Paths::All, false) => "has",
+        (Paths::All, true) => "have",
+        _ => "may have",
+    }
 }
 
 /// Webhooks by what serves them.
@@ -318,7 +322,7 @@ pub fn webhooks(context: &Context<'_>) -> Vec<Finding> {
             format!(
                 "the webhooks of {} {} no ready endpoint, {}",
                 listed(&configurations),
-                verb(&loss),
+                verb(&loss, true),
                 when(&loss)
             ),
         );
@@ -362,14 +366,10 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (hook, pods) in groups {
-        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
+        let (failed, names) = given_up(trace, &pods);
         // Evictions that are sent while the last backend ends may come too late for it.
         let (severity, certainty) = graded(failed, Severity::Unsafe, Severity::AtRisk).unwrap_or((Severity::AtRisk, Certainty::Possible));
         let configured = &trace.cast.hooks[hook].configured;
-        let names: Vec<String> = pods
-            .iter()
-            .map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone())
-            .collect();
         let mut item = finding(
             Code::WebhookBlocksEviction,
             severity,
@@ -400,6 +400,13 @@ pub fn blocked_evictions(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
+/// Whether kubectl gives up the eviction of one of the pods, and their names.
+fn given_up(trace: &Trace<'_>, pods: &[usize]) -> (Paths, Vec<String>) {
+    let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
+    let names = pods.iter().map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone());
+    (failed, names.collect())
+}
+
 /// Policies that may deny evictions; one finding per namespace.
 pub fn denied_evictions(context: &Context<'_>) -> Vec<Finding> {
     let trace = context.trace;
@@ -411,14 +418,10 @@ pub fn denied_evictions(context: &Context<'_>) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (namespace, pods) in groups {
-        let failed = trace.paths(|end| pods.iter().any(|pod| matches!(end.old[*pod], Old::Failed(_))));
+        let (failed, names) = given_up(trace, &pods);
         let Some((severity, certainty)) = graded(failed, Severity::Unsafe, Severity::AtRisk) else {
             continue;
         };
-        let names: Vec<String> = pods
-            .iter()
-            .map(|pod| trace.cast.candidates[*pod].pod.metadata.name.clone())
-            .collect();
         let mut item = finding(
             Code::WebhookBlocksEviction,
             severity,
@@ -445,7 +448,7 @@ pub fn api_services(context: &Context<'_>) -> Vec<Finding> {
         context,
         apis.map(|(api, served)| (*served, api.metadata.name.clone())),
         Code::ApiServiceUnserved,
-        "the aggregated API",
+        ["the aggregated API", "the aggregated APIs"],
         "requests to it get 503, discovery reports errors, and namespaces cannot finish terminating",
     )
 }
@@ -457,17 +460,17 @@ pub fn conversions(context: &Context<'_>) -> Vec<Finding> {
         context,
         definitions.map(|(definition, served)| (*served, definition.metadata.name.clone())),
         Code::ConversionWebhookUnserved,
-        "the conversion webhook of",
+        ["the conversion webhook of", "the conversion webhooks of"],
         "objects stored in another version than the one asked for can be neither read nor written",
     )
 }
 
-/// One finding for each Service, with the names of all that it answers for.
+/// One finding for each Service, with the names of all that it answers for; what these are, for one and for several.
 fn lost_by_service(
     context: &Context<'_>,
     named: impl Iterator<Item = (usize, String)>,
     code: Code,
-    what: &str,
+    what: [&str; 2],
     consequence: &str,
 ) -> Vec<Finding> {
     let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -481,15 +484,17 @@ fn lost_by_service(
     found.collect()
 }
 
-fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[String], what: &str, consequence: &str) -> Finding {
+fn lost(context: &Context<'_>, served: usize, loss: &Loss, code: Code, names: &[String], what: [&str; 2], consequence: &str) -> Finding {
     let entry = &context.trace.cast.served[served];
     let (severity, certainty) = severity(loss, ours(context, served));
+    let several = names.len() > 1;
+    let what = what[usize::from(several)];
     let mut item = finding(
         code,
         severity,
         certainty,
         object("Service", &entry.namespace, &entry.name),
-        format!("{what} {} {} no ready endpoint, {}", listed(names), verb(loss), when(loss)),
+        format!("{what} {} {} no ready endpoint, {}", listed(names), verb(loss, several), when(loss)),
     );
     item.node = entry
         .candidates
@@ -515,7 +520,7 @@ pub fn services(context: &Context<'_>) -> Vec<Finding> {
             Severity::Info,
             loss.gap.certainty().unwrap_or(Certainty::Possible),
             object("Service", &entry.namespace, &entry.name),
-            format!("Service {} {} no ready endpoint, {}", entry.name, verb(&loss), when(&loss)),
+            format!("Service {} {} no ready endpoint, {}", entry.name, verb(&loss, false), when(&loss)),
         );
         item.evidence = nodes_of_backends(context, served);
         item.consequence = "connections to it are refused meanwhile".to_owned();

@@ -265,11 +265,15 @@ impl<T: Object> Listing<T> {
     /// # Errors
     /// What was not read, unless the namespace or the whole kind was.
     pub fn in_namespace(&self, namespace: &str) -> Result<&[T], NotRead> {
-        self.covered(&Scope::Namespace(namespace.to_owned())).map(|()| {
-            let start = self.items.partition_point(|item| item.meta().namespace.as_str() < namespace);
-            let end = self.items.partition_point(|item| item.meta().namespace.as_str() <= namespace);
-            &self.items[start..end]
-        })
+        self.covered(&Scope::Namespace(namespace.to_owned()))
+            .map(|()| self.seen_in(namespace))
+    }
+
+    /// The objects of a namespace among what was read.
+    pub fn seen_in(&self, namespace: &str) -> &[T] {
+        let start = self.items.partition_point(|item| item.meta().namespace.as_str() < namespace);
+        let end = self.items.partition_point(|item| item.meta().namespace.as_str() <= namespace);
+        &self.items[start..end]
     }
 
     /// An object by name: `Ok(None)` only where its absence is known.

@@ -156,10 +156,8 @@ const ROUTING: &str = "--enable-aggregator-routing";
 
 /// Whether the API servers call endpoints themselves, as their static pods say; `None` where none of these is seen.
 fn routes_to_endpoints(snapshot: &Snapshot) -> Option<bool> {
-    let servers = snapshot.pods.seen().iter().filter(|pod| {
-        pod.metadata.namespace == "kube-system" && pod.metadata.labels.get("component").is_some_and(|value| value == "kube-apiserver")
-    });
-    servers
+    let pods = snapshot.pods.seen_in("kube-system").iter();
+    pods.filter(|pod| pod.metadata.labels.get("component").is_some_and(|value| value == "kube-apiserver"))
         .map(|pod| {
             let words = pod
                 .spec

@@ -46,10 +46,14 @@ impl Quantity {
 }
 
 impl std::fmt::Display for Quantity {
-    /// As people write it: whole units, in the largest power of 1024 that leaves a whole number, or thousandths.
+    /// As people write it: whole units, in the largest power of 1024 that leaves a whole number, or the largest fraction
+    /// that does.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0 % NANO != 0 {
-            return write!(formatter, "{}m", self.milli());
+            let fractions = [(NANO / 1000, "m"), (NANO / 1_000_000, "u")];
+            let found = fractions.into_iter().find(|(unit, _)| self.0 % unit == 0);
+            let (unit, suffix) = found.unwrap_or((1, "n"));
+            return write!(formatter, "{}{suffix}", self.0 / unit);
         }
         let whole = self.0 / NANO;
         let (power, suffix) = [(30, "Gi"), (20, "Mi"), (10, "Ki")]
@@ -180,6 +184,8 @@ mod tests {
             ("2048Mi", "2Gi"),
             ("-1", "-1"),
             ("1k", "1000"),
+            ("0.11005", "110050u"),
+            ("0.1n", "1n"),
         ] {
             assert_eq!(text.parse::<Quantity>().unwrap().to_string(), shown);
         }

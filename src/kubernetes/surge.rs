@@ -97,17 +97,15 @@ pub fn surge(snapshot: &Snapshot, placement: &Placement<'_>, deployment: &Deploy
         spec: &spec,
     };
     let mine = |pod: &&Pod| {
-        if pod.metadata.namespace != namespace || pod.finished() {
-            return false;
-        }
-        let key = workloads::owner(snapshot, pod).key(&pod.metadata.namespace);
+        let key = workloads::owner(snapshot, pod).key(namespace);
         key.is_some_and(|key| key.kind == "Deployment" && key.name == deployment.metadata.name)
     };
     let ports = host_ports::bound(&spec);
     if ports.is_empty() && unavailable > 0 {
         return Surge::Free;
     }
-    let siblings: Vec<&Pod> = snapshot.pods.seen().iter().filter(mine).collect();
+    let pods = snapshot.pods.seen_in(namespace).iter().filter(|pod| !pod.finished());
+    let siblings: Vec<&Pod> = pods.filter(mine).collect();
     // Of a rollout that stands still already, its first pods are what is asked about.
     let more = siblings.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
     let first: Vec<&Pod> = siblings.iter().copied().filter(|pod| !pod.ready()).take(more).collect();

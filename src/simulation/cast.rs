@@ -858,13 +858,19 @@ impl<'a> Cast<'a> {
                     &[]
                 }
             };
+            // Pods of one controller stand side by side.
+            let mut last = None;
             for pod in pods {
                 let Some(reference) = pod.metadata.controller() else { continue };
-                let owner = workloads::owner(self.snapshot, pod);
-                let Some(key) = owner.key(&namespace) else { continue };
-                let Some(workload) = self.workloads.iter().position(|workload| workload.key == key) else {
-                    continue;
+                let workload = match last {
+                    Some((known, workload)) if known == reference => workload,
+                    _ => {
+                        let key = workloads::owner(self.snapshot, pod).key(&namespace);
+                        key.and_then(|key| self.workloads.iter().position(|workload| workload.key == key))
+                    }
                 };
+                last = Some((reference, workload));
+                let Some(workload) = workload else { continue };
                 let candidate = self.candidate_of(pod);
                 let set = candidate.and_then(|candidate| self.candidates[candidate].set).or_else(|| {
                     self.sets

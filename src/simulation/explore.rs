@@ -24,6 +24,9 @@ use super::state::{Old, Progress, Retry, State, Victim};
 /// More states than this are not looked at: what is left then is unknown.
 pub const MAX_STATES: usize = 1000;
 
+/// Of more sets than this that compete for a quota, not each is the last that it lets in.
+const MAX_RIVALS: usize = 8;
+
 /// How long kubectl waits after a 429 before it asks again.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -65,14 +68,16 @@ pub fn explore<'a>(cast: &Cast<'a>) -> Explored<'a> {
     if cast.last_backends_make_way() {
         open.extend(open.clone().into_iter().map(|state| State { lingers: true, ..state }));
     }
-    let mut ends = Vec::new();
-    while let Some(state) = open.pop() {
-        if state.turn == cast.nodes.len() {
-            ends.push(state);
-            continue;
+    let mut ends = explorer.play_all(open.clone());
+    let mut played = BTreeSet::new();
+    while let Some(set) = explorer.rivals.difference(&played).next().copied() {
+        if played.len() == MAX_RIVALS {
+            explorer.bounded = true;
+            break;
         }
-        let next = explorer.round(state);
-        open.extend(next.into_iter().filter(|state| explorer.is_new(state, true)));
+        played.insert(set);
+        let last = Some(set);
+        ends.extend(explorer.play_all(open.iter().map(|state| State { last, ..state.clone() }).collect()));
     }
     Explored {
         ends,
@@ -94,6 +99,8 @@ struct Explorer<'a, 'b> {
     bounded: bool,
     gaps: RefCell<BTreeSet<Gap>>,
     victims: RefCell<BTreeSet<(String, String)>>,
+    /// Sets that compete for the room of a quota.
+    rivals: BTreeSet<usize>,
 }
 
 impl<'a, 'b> Explorer<'a, 'b> {
@@ -104,7 +111,22 @@ impl<'a, 'b> Explorer<'a, 'b> {
             bounded: false,
             gaps: RefCell::new(BTreeSet::new()),
             victims: RefCell::new(BTreeSet::new()),
+            rivals: BTreeSet::new(),
         }
+    }
+
+    /// Plays on from these moments to the end of the drain.
+    fn play_all(&mut self, mut open: Vec<State<'a>>) -> Vec<State<'a>> {
+        let mut ends = Vec::new();
+        while let Some(state) = open.pop() {
+            if state.turn == self.cast.nodes.len() {
+                ends.push(state);
+                continue;
+            }
+            let next = self.round(state);
+            open.extend(next.into_iter().filter(|state| self.is_new(state, true)));
+        }
+        ends
     }
 
     /// Whether a state was not looked at before. One that has settled differs from one that has not.
@@ -400,8 +422,8 @@ impl<'a, 'b> Explorer<'a, 'b> {
         settled
     }
 
-    /// Where a quota lets in some replacements and not others, who comes first is chance.
-    fn note_rivals_for_quota(&self, state: &State<'a>) {
+    /// Notes whose replacements compete where a quota lets in some and not others.
+    fn note_rivals_for_quota(&mut self, state: &State<'a>) {
         for rationed in &self.cast.quotas {
             let of = |created: bool| {
                 let news = state.new.iter().filter(|new| new.replaces.is_some() && rationed.sets[new.set]);
@@ -411,16 +433,9 @@ impl<'a, 'b> Explorer<'a, 'b> {
             };
             let (made, refused) = (of(true), of(false));
             let short = refused.iter().any(|set| state.over_quota(self.cast, *set).is_some());
-            if short && made.iter().any(|set| !refused.contains(set)) {
-                let gap = Gap::undecided(
-                    format!(
-                        "which replacements quota {} of namespace {} lets in",
-                        rationed.quota.name(),
-                        rationed.quota.namespace()
-                    ),
-                    "it has room for some of them, and who comes first is chance",
-                );
-                self.gaps.borrow_mut().insert(gap.of(Class::Replacements));
+            let all: BTreeSet<usize> = made.union(&refused).copied().collect();
+            if short && !made.is_empty() && all.len() > 1 {
+                self.rivals.extend(all);
             }
         }
     }
@@ -695,22 +710,19 @@ impl<'a, 'b> Explorer<'a, 'b> {
             .filter(|rival| short || related(&incoming, &rival.template))
             .map(|rival| View::new(self.cast, state, &incoming, &rival.template))
             .collect();
-        let mut kinds: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
+        let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for node in nodes {
-            let mut kind = vec![
-                i64::from(state.crashes(self.cast, index, *node)),
-                i64::from(self.cast.nodes.contains(node)),
-                self.cast
-                    .later
-                    .iter()
-                    .position(|later| later == node)
-                    .map_or(-1, super::cast::count),
-                i64::from(state.placement.nodes()[*node].node().ready()),
-            ];
+            let own = (
+                state.crashes(self.cast, index, *node),
+                self.cast.nodes.contains(node),
+                self.cast.later.iter().position(|later| later == node),
+                state.placement.nodes()[*node].node().ready(),
+            );
+            let mut seen = Vec::new();
             for view in &views {
-                view.describe(*node, &mut kind);
+                view.describe(*node, &mut seen);
             }
-            kinds.entry(kind).or_default().push(*node);
+            kinds.entry((own, seen)).or_default().push(*node);
         }
         for mut members in kinds.into_values() {
             let node = members[0];

@@ -159,6 +159,8 @@ pub struct State<'a> {
     /// them are created and bound. That it answers until one of them is Ready is not to be expected: it leaves the endpoints
     /// at once, and a container takes longer to start.
     pub lingers: bool,
+    /// Whose replacements a quota lets in last that has no room for all: who comes first is chance.
+    pub last: Option<usize>,
     /// By which set's replacements who was preempted.
     pub preempted: BTreeSet<(usize, Preempted)>,
 }
@@ -174,6 +176,7 @@ pub type Key = (
     Vec<Low>,
     Vec<DrainOutcome>,
     [bool; 2],
+    Option<usize>,
     BTreeSet<(usize, Preempted)>,
 );
 
@@ -212,6 +215,7 @@ impl<'a> State<'a> {
             ended: Vec::new(),
             others_act,
             lingers,
+            last: None,
             preempted: BTreeSet::new(),
         };
         for (turn, hooks) in cast.cordon_hooks.iter().enumerate() {
@@ -246,6 +250,7 @@ impl<'a> State<'a> {
             self.served_lows.clone(),
             self.ended.clone(),
             [self.others_act, self.lingers],
+            self.last,
             self.preempted.clone(),
         )
     }
@@ -488,13 +493,18 @@ impl<'a> State<'a> {
     /// Lets terminating pods go that nothing holds any more; whether any went.
     pub fn release(&mut self, cast: &Cast<'a>) -> bool {
         // What still answers while it ends answers for all that end with it.
-        let going: Vec<(usize, u32)> = (0..self.old.len())
+        let mut going: Vec<(usize, u32)> = (0..self.old.len())
             .filter(|index| cast.candidates[*index].holds.iter().all(|hold| self.lets_go(cast, *index, hold)))
             .filter_map(|index| match self.old[index] {
                 Old::Terminating(round) => Some((index, round)),
                 _ => None,
             })
             .collect();
+        // And for what is created once these are gone.
+        let answers = |index: usize| (0..cast.hooks.len()).any(|hook| backends(cast, hook).contains(&index));
+        if self.lingers && going.iter().any(|(index, _)| !answers(*index)) {
+            going.retain(|(index, _)| !answers(*index));
+        }
         for (index, round) in &going {
             let candidate = &cast.candidates[*index];
             self.old[*index] = Old::Gone(*round);
@@ -580,11 +590,8 @@ impl<'a> State<'a> {
                 any = true;
             }
         }
-        // Whom a quota lets in that has no room for all is chance: the first in the best case, the last in the worst.
         let mut order: Vec<usize> = (0..self.new.len()).collect();
-        if cast.assume.worst(Class::Replacements) {
-            order.reverse();
-        }
+        order.sort_by_key(|index| self.last == Some(self.new[*index].set));
         for index in order {
             let set = &cast.sets[self.new[index].set];
             let waits = set.ordered

@@ -325,12 +325,7 @@ fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) 
         if !reality.pods.iter().any(|pod| pod.workload == *workload) && named(workload) {
             continue;
         }
-        let told: Vec<&str> = reality
-            .pods
-            .iter()
-            .filter(|pod| pod.workload == *workload)
-            .filter_map(|pod| entry(document, pod)?["replacement"]["outcome"].as_str())
-            .collect();
+        let told = told(document, reality, workload);
         let really = [
             ("gated", new.gated),
             ("pending", new.pending),
@@ -345,6 +340,13 @@ fn left_behind(document: &Value, reality: &Reality, problems: &mut Vec<String>) 
             }
         }
     }
+}
+
+/// What is told of the replacements of a workload's pods.
+fn told<'a>(document: &'a Value, reality: &Reality, workload: &str) -> Vec<&'a str> {
+    let pods = reality.pods.iter().filter(|pod| pod.workload == workload);
+    pods.filter_map(|pod| entry(document, pod)?["replacement"]["outcome"].as_str())
+        .collect()
 }
 
 /// The leases that lose their holder. Which of identical pods goes depends on timing, so one that might have gone may be listed.
@@ -506,7 +508,10 @@ fn false_safe(document: &Value, reality: &Reality, problems: &mut Vec<String>) {
             .map(|probe| format!("{} was refused for {:.1} s", probe.name, probe.refused_seconds)),
     );
     for (workload, new) in &reality.replacements {
-        if !new.crash_looping.is_empty() || new.not_created > 0 {
+        // A workload that goes on may be short of one, where that is told.
+        let goes_on = reality.short.contains(workload) && !reality.without_ready.contains(workload);
+        let told = goes_on && told(document, reality, workload).contains(&"not-created");
+        if !new.crash_looping.is_empty() || (new.not_created > 0 && !told) {
             wrong.push(format!("{workload} is left with {new:?}"));
         }
     }

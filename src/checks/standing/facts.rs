@@ -195,8 +195,8 @@ impl<'a> Facts<'a> {
         if wanted.is_empty() {
             return None;
         }
-        let others = self.snapshot.pods.seen().iter();
-        let mut here = others.filter(|other| other.node() == Some(node) && !other.finished() && other.key() != pod.key() && other.ready());
+        let others = self.snapshot.pods.seen_on(node);
+        let mut here = others.filter(|other| !other.finished() && other.key() != pod.key() && other.ready());
         here.find_map(|other| {
             let taken = host_ports::bound(&other.spec);
             let port = wanted
@@ -325,12 +325,11 @@ fn pods_by_owner<'a>(snapshot: &'a Snapshot, namespaces: &BTreeSet<&str>) -> BTr
         let key = match &owner {
             // Without its ReplicaSet a pod's Deployment is told by its labels and by what the set is called after.
             Owner::Unknown(reference, _) if reference.kind == "ReplicaSet" => {
-                let parent = snapshot.deployments.seen().iter().find(|deployment| {
-                    deployment.metadata.namespace == namespace
-                        && reference
-                            .name
-                            .strip_prefix(deployment.metadata.name.as_str())
-                            .is_some_and(|rest| rest.starts_with('-'))
+                let parent = snapshot.deployments.seen_in(namespace).iter().find(|deployment| {
+                    reference
+                        .name
+                        .strip_prefix(deployment.metadata.name.as_str())
+                        .is_some_and(|rest| rest.starts_with('-'))
                         && crate::kubernetes::selectors::matches(&deployment.spec.selector, &pod.metadata.labels)
                 });
                 parent.map(deployment_key).or_else(|| owner.key(namespace))

@@ -380,8 +380,9 @@ impl Reader {
         }))
     }
 
-    /// Whether a 404 means that there is nothing of a kind: only if the server lists its API groups, and this one is
-    /// not among them. (A server that knows budgets as `policy/v1beta1` alone has budgets.)
+    /// Whether a 404 means that there is nothing of a kind: only if the server lists its API groups, and what the
+    /// versions of this one have, and the kind is in none. (Servers before 1.30 have no admission policies in
+    /// `admissionregistration.k8s.io/v1`; one that knows budgets as `policy/v1beta1` alone has budgets.)
     async fn absence(&self, kind: Kind, refusal: &Refusal) -> Result<(), String> {
         #[derive(Deserialize)]
         struct Groups {
@@ -397,6 +398,17 @@ impl Reader {
         struct Version {
             version: String,
         }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Resources {
+            kind: String,
+            group_version: String,
+            resources: Vec<Resource>,
+        }
+        #[derive(Deserialize)]
+        struct Resource {
+            name: String,
+        }
         let info = kind.info();
         let failed = || format!("the server answers 404: {}", refusal.message);
         if REQUIRED_GROUPS.contains(&info.group) {
@@ -408,19 +420,30 @@ impl Reader {
             .ok()
             .filter(|answer| answer.kind == "APIGroupList");
         let group = groups.ok_or_else(failed)?.groups.into_iter().find(|group| group.name == info.group);
-        match group {
-            None => Ok(()),
-            Some(group) if group.versions.iter().any(|version| version.version == info.version) => Err(failed()),
-            Some(group) => {
-                let versions: Vec<String> = group.versions.iter().map(|version| shown(&version.version)).collect();
-                Err(format!(
-                    "the server has {} as {}, not as {}",
-                    info.group,
-                    versions.join(", "),
-                    info.version
-                ))
+        for Version { version } in group.into_iter().flat_map(|group| group.versions) {
+            let group_version = format!("{}/{version}", info.group);
+            let path = format!("/apis/{}/{}", info.group, encode(&version));
+            let resources = self
+                .patiently(&path, Document::<Resources>::default)
+                .await
+                .ok()
+                .filter(|answer| answer.kind == "APIResourceList" && answer.group_version == group_version)
+                .ok_or_else(failed)?
+                .resources;
+            let found = resources.is_empty() || resources.iter().any(|resource| resource.name == info.plural);
+            if found && version == info.version {
+                return Err(failed());
+            }
+            if found {
+                let version = shown(&group_version);
+                return Err(format!(
+                    "the server has {} in {version}, not in {}",
+                    info.plural,
+                    kind.api_version()
+                ));
             }
         }
+        Ok(())
     }
 
     /// All pages of a list, from the start again when its continue token expires.

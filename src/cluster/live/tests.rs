@@ -233,25 +233,49 @@ async fn a_forbidden_list_is_not_an_empty_one() {
 }
 
 #[tokio::test]
-async fn only_a_missing_group_makes_a_kind_empty() {
-    let groups = |groups: &'static str| {
-        server(move |_, path| match path {
-            "/apis" => json(format!(r#"{{"kind":"APIGroupList","groups":[{groups}]}}"#)),
-            _ => (404, vec![("content-type", "text/plain")], "404 page not found".to_owned()),
+async fn only_what_no_version_of_its_group_has_is_empty() {
+    const OTHER: &str = r#"{"name":"podsecuritypolicies"}"#;
+    const WANTED: &str = r#"{"name":"poddisruptionbudgets"}"#;
+    let discovery = |groups: &'static str, resources: &'static [(&'static str, &'static str)]| {
+        server(move |_, path| {
+            if path == "/apis" {
+                return json(format!(r#"{{"kind":"APIGroupList","groups":[{groups}]}}"#));
+            }
+            let listed = resources.iter().find(|(version, _)| path == format!("/apis/{version}"));
+            listed.map_or_else(
+                || (404, vec![("content-type", "text/plain")], "404 page not found".to_owned()),
+                |(version, names)| {
+                    json(format!(
+                        r#"{{"kind":"APIResourceList","groupVersion":"{version}","resources":[{names}]}}"#
+                    ))
+                },
+            )
         })
         .0
     };
     let budgets = async |reader: Reader| reader.list(Kind::PodDisruptionBudget, &Scope::Cluster, None).await;
-    let list = budgets(groups(r#"{"name":"apps","versions":[]}"#)).await.unwrap();
-    assert_eq!(list.budgets.all().unwrap().len(), 0);
+    let no_group = budgets(discovery(r#"{"name":"apps","versions":[]}"#, &[])).await.unwrap();
+    assert_eq!(no_group.budgets.all().unwrap().len(), 0);
+
+    let both = r#"{"name":"policy","versions":[{"version":"v1"},{"version":"v1beta1"}]}"#;
+    let nowhere = budgets(discovery(both, &[("policy/v1", OTHER), ("policy/v1beta1", OTHER)]))
+        .await
+        .unwrap();
+    assert_eq!(nowhere.budgets.all().unwrap().len(), 0);
     for there in [
-        r#"{"name":"policy","versions":[{"version":"v1beta1"}]}"#,
-        r#"{"name":"policy","versions":[{"version":"v1"}]}"#,
+        &[("policy/v1", WANTED), ("policy/v1beta1", OTHER)],
+        &[("policy/v1", OTHER), ("policy/v1beta1", WANTED)],
+        // What tells of no resource at all proves nothing.
+        &[("policy/v1", ""), ("policy/v1beta1", OTHER)],
+        &[("policy/v1", OTHER), ("policy/v2", OTHER)],
     ] {
-        assert!(matches!(budgets(groups(there)).await, Err(ListError::NotRead(_))), "{there}");
+        assert!(
+            matches!(budgets(discovery(both, there)).await, Err(ListError::NotRead(_))),
+            "{there:?}"
+        );
     }
     // A core kind is everywhere, and a server that lists no groups proves nothing.
-    assert!(failure(&groups("")).await.contains("404"));
+    assert!(failure(&discovery("", &[])).await.contains("404"));
     let (mute, _) = server(|_, _| (404, vec![], String::new()));
     assert!(matches!(budgets(mute).await, Err(ListError::NotRead(_))));
 }

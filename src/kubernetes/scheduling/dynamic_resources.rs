@@ -71,6 +71,11 @@ impl<'a> DynamicResources<'a> {
         self.before.clone()
     }
 
+    /// Whether it passes every node.
+    pub(super) fn passes_all(&self) -> bool {
+        self.selectors.is_empty()
+    }
+
     pub(super) fn filter(&self, node: &NodeState<'_>) -> Decision {
         if self.selectors.iter().all(|selector| matches_node(selector, node.node)) {
             Decision::Fits

@@ -205,6 +205,11 @@ impl<'a> InterPodAffinity<'a> {
         this
     }
 
+    /// Whether it passes every node.
+    pub(super) fn passes_all(&self) -> bool {
+        self.affinity.is_empty() && self.shunned.0.is_empty() && self.shunning.0.is_empty() && self.unread.is_none()
+    }
+
     /// One pod must be meant by all affinity terms in each term's domain, and no pod by an anti-affinity term, either way.
     pub(super) fn filter(&self, node: &NodeState<'_>) -> Decision {
         first(

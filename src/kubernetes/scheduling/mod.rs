@@ -515,6 +515,8 @@ pub fn decide_on(placement: &Placement<'_>, incoming: &Incoming<'_>, node: usize
     decide_for(placement, incoming, node..node + 1).pop().unwrap_or(Decision::Fits)
 }
 
+type Filter<'f> = &'f dyn Fn(&NodeState<'_>) -> Decision;
+
 fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, range: Range<usize>) -> Vec<Decision> {
     if let Some(scheduler) = other_scheduler(incoming.spec) {
         let decision = Decision::Unknown(format!("what scheduler {scheduler} decides"));
@@ -544,12 +546,16 @@ fn decide_for(placement: &Placement<'_>, incoming: &Incoming<'_>, range: Range<u
     if let Decision::Refused(_) = before {
         return vec![before; range.len()];
     }
-    let filters: [&dyn Fn(&NodeState<'_>) -> Decision; 4] = [
-        &|node| volumes.filter(node),
-        &|node| spread.filter(node),
-        &|node| affinity.filter(node),
-        &|node| resources.filter(node),
+    let filters: [(bool, Filter<'_>); 4] = [
+        (volumes.passes_all(), &|node| volumes.filter(node)),
+        (spread.passes_all(), &|node| spread.filter(node)),
+        (affinity.passes_all(), &|node| affinity.filter(node)),
+        (resources.passes_all(), &|node| resources.filter(node)),
     ];
+    let filters: Vec<Filter<'_>> = filters
+        .into_iter()
+        .filter_map(|(passes, filter)| (!passes).then_some(filter))
+        .collect();
     range
         .map(|index| {
             let others = filters.iter().map(|filter| filter(&placement.nodes[index]));

@@ -100,6 +100,11 @@ impl<'a> TopologySpread<'a> {
         Self { constraints }
     }
 
+    /// Whether it passes every node.
+    pub(super) fn passes_all(&self) -> bool {
+        self.constraints.is_empty()
+    }
+
     /// Refuses a node without a key, and one whose domain would lie more than the skew above the minimum.
     pub(super) fn filter(&self, node: &NodeState<'_>) -> Decision {
         let mut unknown = None;

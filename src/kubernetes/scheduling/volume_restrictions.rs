@@ -47,6 +47,11 @@ impl<'a> Restrictions<'a> {
         }
     }
 
+    /// Whether it passes every node.
+    pub(super) fn passes_all(&self) -> bool {
+        self.disks.is_empty() && self.claims == Decision::Fits
+    }
+
     pub(super) fn filter(&self, node: &NodeState<'_>) -> Decision {
         let held = || node.occupants().flat_map(|occupant| &occupant.spec.volumes);
         if self.disks.iter().any(|disk| held().any(|other| conflict(disk, other))) {

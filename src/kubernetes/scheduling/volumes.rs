@@ -228,6 +228,11 @@ impl<'a> PodVolumes<'a> {
         self.before.clone()
     }
 
+    /// Whether they say nothing of any node.
+    pub(super) fn passes_all(&self) -> bool {
+        self.bound.is_empty() && self.delayed.is_empty() && self.restrictions.passes_all() && !self.limits.any()
+    }
+
     /// What the plugins say of a node, in their order.
     pub(super) fn filter(&self, node: &NodeState<'a>) -> Decision {
         let plugins: [&dyn Fn() -> Decision; 4] = [
