@@ -39,6 +39,7 @@ fn main() {
             };
             server::serve(cluster::lists(size)).unwrap();
         }
+        Some("compare") => same_as_files(Path::new(&words[1]), Path::new(&words[2])),
         // What a file takes to read, and to skip.
         Some("read") => {
             files::read(&[PathBuf::from(&words[1])], false).unwrap();
@@ -95,10 +96,14 @@ impl Served {
     }
 
     fn tool(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(TOOL);
-        command.args(words).arg("--kubeconfig").arg(self.folder.path().join("kubeconfig"));
-        command.args(["--request-timeout", "0"]);
-        command
+        tool(words, &self.folder.path().join("kubeconfig"))
+    }
+
+    /// Holds live against files in a process of its own: what is started later counts at least the memory of this one.
+    fn compare(&self, lists: &Path) {
+        let kubeconfig = self.folder.path().join("kubeconfig");
+        let mut command = myself(&["compare"]);
+        assert!(command.arg(kubeconfig).arg(lists).status().unwrap().success());
     }
 
     fn kubectl(&self, words: &[&str]) -> Command {
@@ -136,6 +141,13 @@ impl Served {
         }
         folder
     }
+}
+
+fn tool(words: &[&str], kubeconfig: &Path) -> Command {
+    let mut command = Command::new(TOOL);
+    command.args(words).arg("--kubeconfig").arg(kubeconfig);
+    command.args(["--request-timeout", "0"]);
+    command
 }
 
 fn myself(words: &[&str]) -> Command {
@@ -229,8 +241,8 @@ fn asked(command: &mut Command) -> (Vec<String>, u64) {
 }
 
 /// The live answer is the one from files with every object.
-fn same_as_files(served: &Served, lists: &Path) {
-    let live = document(&mut served.tool(&["drain-preflight", DRAINED]));
+fn same_as_files(kubeconfig: &Path, lists: &Path) {
+    let live = document(&mut tool(&["drain-preflight", DRAINED], kubeconfig));
     let mut offline = Command::new(TOOL);
     offline.args(["drain-preflight", DRAINED, "--complete", "-f"]).arg(lists);
     let offline = document(&mut offline);
@@ -248,7 +260,7 @@ fn bench(nodes: usize, pods: usize) {
     {
         let served = Served::start(nodes, pods, false);
         let lists = served.capture();
-        same_as_files(&served, &lists);
+        served.compare(&lists);
         let (_, bytes) = asked(&mut served.tool(&["drain-preflight", DRAINED]));
         let note = format!("asks for {} MB, unpacked", bytes / 1_000_000);
         let all = ["/api/v1/pods".to_owned()];
@@ -282,7 +294,7 @@ fn bench(nodes: usize, pods: usize) {
     }
     {
         let served = Served::start(nodes, pods, true);
-        same_as_files(&served, &served.capture());
+        served.compare(&served.capture());
         let both = beside(
             &mut || served.tool(&["drain-preflight", DRAINED]),
             &mut || served.curl(&["/api/v1/pods".to_owned()]),

@@ -1,6 +1,6 @@
 //! The immutable model that every rule reads, and what was *not* read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -130,6 +130,8 @@ pub struct Listing<T> {
     coverage: BTreeMap<Scope, Result<(), NotRead>>,
     /// Of pods: the indexes of those that are bound, by node; made when it is first asked for.
     by_node: OnceLock<Vec<u32>>,
+    /// Of a kind that lives in no namespace: the indexes by name; made when it is first asked for.
+    by_name: OnceLock<HashMap<String, usize>>,
 }
 
 impl<T: Object> Listing<T> {
@@ -140,18 +142,24 @@ impl<T: Object> Listing<T> {
             items: Vec::new(),
             coverage: BTreeMap::new(),
             by_node: OnceLock::new(),
+            by_name: OnceLock::new(),
         }
+    }
+
+    fn forget_indexes(&mut self) {
+        self.by_node.take();
+        self.by_name.take();
     }
 
     /// Adds an object.
     pub fn insert(&mut self, object: T) {
-        self.by_node.take();
+        self.forget_indexes();
         self.items.push(object);
     }
 
     /// Adds what another reading gave.
     pub fn absorb(&mut self, mut other: Self) {
-        self.by_node.take();
+        self.forget_indexes();
         // The larger part stays where it is in memory.
         if self.items.len() < other.items.len() {
             other.items.splice(0..0, std::mem::take(&mut self.items));
@@ -166,7 +174,7 @@ impl<T: Object> Listing<T> {
 
     /// Takes an object out.
     pub fn remove(&mut self, namespace: &str, name: &str) {
-        self.by_node.take();
+        self.forget_indexes();
         self.items.retain(|item| key(item) != (namespace, name));
     }
 
@@ -192,7 +200,7 @@ impl<T: Object> Listing<T> {
     /// Sorts by namespace and name; of objects given twice the last stays. A namespace on an object that lives in none is
     /// dropped: it would not be found by its name.
     pub fn settle(&mut self) {
-        self.by_node.take();
+        self.forget_indexes();
         if !self.kind.info().namespaced {
             self.items.iter_mut().for_each(|item| item.meta_mut().namespace.clear());
         }
@@ -227,7 +235,14 @@ impl<T: Object> Listing<T> {
 
     /// The index of an object in [`Listing::seen`].
     pub fn position(&self, namespace: &str, name: &str) -> Option<usize> {
-        self.items.binary_search_by(|item| key(item).cmp(&(namespace, name))).ok()
+        if self.kind.info().namespaced {
+            return self.items.binary_search_by(|item| key(item).cmp(&(namespace, name))).ok();
+        }
+        let by_name = self.by_name.get_or_init(|| {
+            let names = self.items.iter().map(|item| item.meta().name.clone());
+            names.zip(0..).collect()
+        });
+        by_name.get(name).copied().filter(|_| namespace.is_empty())
     }
 
     /// Whether a part was read.
